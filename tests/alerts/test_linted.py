@@ -1,6 +1,7 @@
 """Rules and metrics as Prometheus's own tool judges them."""
 
 import asyncio
+import re
 import subprocess
 from pathlib import Path
 from typing import Final
@@ -29,7 +30,7 @@ async def test_the_rules_of_the_chart() -> None:
     assert code == 0, said
 
 
-@pytest.mark.spec("FW-712")
+@pytest.mark.spec("FW-712", "FW-715")
 async def test_the_metrics_of_a_service_that_leads(stage: Platform, api: RawApi) -> None:
     service = await stage.started("pod-0")
     await service.leads()
@@ -37,5 +38,13 @@ async def test_the_metrics_of_a_service_that_leads(stage: Platform, api: RawApi)
     await seen(api, "qwen", "qwen:1")
     async with aiohttp.ClientSession() as session, session.get(f"{service.url}/metrics") as answer:
         page = await answer.read()
-    assert b"aim_publisher_published_total" in page
+    text = page.decode()
+    assert "# TYPE aim_publisher_published_total counter" in text
+    for name in ("queue", "work"):
+        bounds = re.findall(rf'workqueue_{name}_duration_seconds_bucket{{le="([^"]*)",name="tiny"}}', text)
+        assert bounds == [*(f"1e-0{power}" for power in (8, 7, 6, 5)), "0.0001", "0.001", "0.01", "0.1", "1.0", "10.0",
+                          "100.0", "1000.0", "+Inf"]  # fmt: skip
+    assert {"process_cpu_seconds_total", "process_resident_memory_bytes", "process_open_fds"} <= {
+        line.partition(" ")[0] for line in text.splitlines()
+    }
     assert await judged("check", "metrics", page=page) == (0, "")

@@ -4,6 +4,9 @@ Ends with 0 when there is nothing, or nothing that is not meant so (`meant.yaml`
 """
 
 import asyncio
+import json
+import os
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -11,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 import yaml
-from compatibility import definitions
+from compatibility import definitions, messages
 from compatibility.finding import Finding, Judged, judged, reasons_of
 from upgrade.release import PREVIOUS, ROOT, NoHistoryError, unpacked
 
@@ -37,19 +40,31 @@ def lines_of(found: Judged) -> Iterator[str]:
     yield f"{len(found.open)} break something, {len(found.meant)} are meant to, {len(found.stale)} entries are stale"
 
 
-def _findings(former: Path) -> list[Finding]:
-    return [*definitions.compared(read_definitions(former / "deploy/crds"), read_definitions(ROOT / "deploy/crds"))]
+def told(packages: str) -> JsonObject:
+    """What a release says that it writes, by its own packages."""
+    script = str(Path(__file__).parent / "told.py")
+    env = {**os.environ, "PYTHONPATH": packages}
+    done = subprocess.run([sys.executable, script], env=env, check=True, capture_output=True)
+    found: JsonObject = json.loads(done.stdout)
+    return found
+
+
+def _findings(former: Path, packages: str) -> list[Finding]:
+    return [
+        *definitions.compared(read_definitions(former / "deploy/crds"), read_definitions(ROOT / "deploy/crds")),
+        *messages.compared(told(packages), told("")),
+    ]
 
 
 def main() -> int:
     """Compare with the former release."""
     with tempfile.TemporaryDirectory() as folder:
         try:
-            asyncio.run(unpacked(PREVIOUS, Path(folder)))
+            packages = asyncio.run(unpacked(PREVIOUS, Path(folder)))
         except NoHistoryError as error:
             print(error, file=sys.stderr)
             return 2
-        found = judged(_findings(Path(folder)), reasons_of(yaml.safe_load(MEANT.read_text(encoding="utf-8"))))
+        found = judged(_findings(Path(folder), packages), reasons_of(yaml.safe_load(MEANT.read_text(encoding="utf-8"))))
     print("\n".join(lines_of(found)))
     return 1 if found.open or found.stale else 0
 

@@ -16,6 +16,7 @@ from controller_runtime.json import JsonObject
 
 _WRITERS: Final = "manifests and services of the former release are refused"
 _STORED: Final = "an object that lies in the store cannot be changed any more"
+_CHANGES: Final = "a change that manifests or services of the former release make is refused"
 _LOST: Final = "what stored objects have there is dropped, and who reads it finds nothing"
 _CLIENTS: Final = "clients and manifests that name it find no such kind"
 _OTHERS: Final = "the same manifest means something else"
@@ -108,6 +109,12 @@ def _version(where: str, old: JsonObject, new: JsonObject) -> Iterator[Finding]:
     gone = [one for one in old.get("selectableFields") or () if one not in (new.get("selectableFields") or ())]
     for one in gone:
         yield Finding(where, "selectableFields", f"{one['jsonPath']} is gone", "who selects by it is refused")
+    columns = {one["name"] for one in new.get("additionalPrinterColumns") or ()}
+    for one in old.get("additionalPrinterColumns") or ():
+        if one["name"] not in columns:
+            yield Finding(
+                where, "additionalPrinterColumns", f"{one['name']} is gone", "who reads it there finds nothing"
+            )
     yield from _schema(where, "", old["schema"]["openAPIV3Schema"], new["schema"]["openAPIV3Schema"])
 
 
@@ -163,6 +170,8 @@ def _types(old: JsonObject, new: JsonObject) -> _Found:
         yield f"default {old['default']!r} is gone", _OTHERS
     elif "default" in old and old["default"] != new["default"]:
         yield f"default {old['default']!r} became {new['default']!r}", _OTHERS
+    elif "default" in new and "default" not in old:
+        yield f"default {new['default']!r} is new", _OTHERS
 
 
 def _type(schema: JsonObject) -> str:
@@ -203,8 +212,8 @@ def _tightened(
 def _rules(old: JsonObject, new: JsonObject) -> _Found:
     known = {_condition(one) for one in old.get("x-kubernetes-validations") or ()}
     for rule in new.get("x-kubernetes-validations") or ():
-        if _condition(rule) not in known and not _is_of_changes_only(rule):
-            yield f"rule {rule['rule']!r} is new", _STORED
+        if _condition(rule) not in known:
+            yield f"rule {rule['rule']!r} is new", _CHANGES if _is_of_changes_only(rule) else _STORED
 
 
 def _condition(rule: JsonObject) -> tuple[str, bool]:

@@ -6,6 +6,7 @@ tells a credential.
 
 import asyncio
 import base64
+import gzip
 import json
 import os
 import ssl
@@ -20,7 +21,10 @@ from aiohttp import web
 from nats.errors import TimeoutError as NoMessageError
 from support.nats import eventually
 from support.stack import OWN, Platform, started_platform, status_of
+from typer.testing import CliRunner
 
+from aim_cli.__main__ import app
+from aim_cli.errors import Exit
 from aim_local.stack import SERVICES
 from controller_runtime import JsonObject
 from controller_runtime.bus.connection import inbox_prefix
@@ -167,7 +171,7 @@ async def told(platform: Platform, echo: Echo) -> dict[str, bytes]:
     """All that is told of the platform, but not by the objects that users and services write."""
     stack, found = platform.stack, {"traces": echo.traces}
     for service in SERVICES:
-        for page in ("metrics", "debug/queue", "readyz"):
+        for page in ("metrics", "debug/queue", "debug/world", "readyz"):
             async with platform.api.session.get(f"{stack[service].url}/{page}") as answer:
                 found[f"{service} /{page}"] = await answer.read()
     found["Events"] = json.dumps((await platform.api.get("/api/v1/events")).body).encode()
@@ -181,7 +185,27 @@ async def told(platform: Platform, echo: Echo) -> dict[str, bytes]:
     return found
 
 
-@pytest.mark.spec("FW-343", "FW-596", "AR-352")
+async def asked(platform: Platform, folder: Path) -> dict[str, bytes]:
+    """What the command line tells of the objects, and the file that it makes of the log."""
+    cluster, nats = ("--kubeconfig", str(platform.stack.kubeconfig)), ("--nats-url", platform.stack.nats_url)
+    file = folder / "slice.aimlog"
+    objects = [("aimservice", "chat"), ("aimmodel", "canaries"), ("aimartifact", "canaries")]
+    of_objects = [(kind, f"{NAMESPACE}/{name}") for kind, name in objects]
+    of_objects += [("aimclustermodel", "canaries"), ("aimclustermodelsource", "canaries")]
+    commands: list[tuple[str, ...]] = [("export", str(file), *nats)]
+    for one in of_objects:
+        commands += [("why", *one, *cluster), ("timeline", *one, *nats), ("timeline", *one, "-o", "json", *nats)]
+    found = {}
+    for words in commands:
+        ended = await asyncio.to_thread(CliRunner().invoke, app, list(words))
+        assert ended.exit_code in {Exit.WELL, Exit.FOUND}, (words, ended.output)
+        found[f"aim {' '.join(words)}"] = ended.output.encode()
+    assert all(found.values())
+    found["exported file"] = gzip.decompress(await asyncio.to_thread(file.read_bytes))
+    return found
+
+
+@pytest.mark.spec("FW-343", "FW-596", "AR-352", "FW-619")
 async def test_no_credential_is_told(tmp_path: Path) -> None:
     async with echoing() as echo:
         tracing = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{echo.host}", "OTEL_BSP_SCHEDULE_DELAY": "200"}
@@ -197,6 +221,8 @@ async def test_no_credential_is_told(tmp_path: Path) -> None:
             await eventually(lambda: len(echo.asked) > 3 and bool(echo.traces), "everybody asked, and told of it")
             print(sorted(set(echo.asked)))
             said, log = await told(platform, echo), await streamed(platform.stack.nats_url)
-    assert where(log, f"{PLAIN}-value"), "the search finds what is there"
+            log |= await asked(platform, tmp_path)
+    seen = where(log, f"{PLAIN}-value")
+    assert {"stream AIM_STATE", "exported file"} <= seen.keys(), "the search finds what is there"
     assert where(said | log, SECRET) == {}
     assert where(said, PLAIN) == {}

@@ -162,6 +162,9 @@ BREAKS: list[tuple[Change, str, str]] = [
     (put("parts", uniqueItems=True), "spec.parts", "uniqueItems is new"),
     (put("notes", maxProperties=8), "spec.notes", "maxProperties 9 became 8"),
     (put("notes", minProperties=2), "spec.notes", "minProperties 1 became 2"),
+    (lambda spec: version(spec).pop("additionalPrinterColumns"), "additionalPrinterColumns", "Size is gone"),
+    (put("label", default="a"), "spec.label", "default 'a' is new"),
+    (rule("self.color == oldSelf.color"), "spec", "rule 'self.color == oldSelf.color' is new"),
     (put("mode", default="shut"), "spec.mode", "default 'open' became 'shut'"),
     (rule("self.label != 'x'"), "spec", "rule \"self.label != 'x'\" is new"),
     (rule("self.label != 'oldSelf'"), "spec", "rule \"self.label != 'oldSelf'\" is new"),
@@ -209,7 +212,7 @@ def test_a_definition_or_version_that_goes_is_found() -> None:
 
 
 HARMLESS: dict[str, Change] = {
-    "a column": lambda spec: version(spec).pop("additionalPrinterColumns"),
+    "a column more": lambda spec: version(spec)["additionalPrinterColumns"].append({"name": "Color"}),
     "words": put("color", description="What it is painted in."),
     "a short name more": lambda spec: spec["names"]["shortNames"].append("b"),
     "a version more": add_version("v2", storage=False),
@@ -225,11 +228,9 @@ HARMLESS: dict[str, Change] = {
     "wider limits": both(put("label", maxLength=21, minLength=0), put("size", maximum=10, minimum=0)),
     "no limits": both(drop("label", "maxLength", "minLength", "pattern"), drop("size", "maximum", "minimum", "format")),
     "null allowed": put("label", nullable=True),
-    "a rule of changes": rule("self.color == oldSelf.color"),
     "another message": lambda spec: of(spec)["x-kubernetes-validations"][0].update(message="far too large"),
     "a rule gone": lambda spec: of(spec).pop("x-kubernetes-validations"),
     "keys more": put(additionalProperties={"type": "string"}),
-    "a default more": put("label", default="a"),
     "a field gone where everything is kept": both(
         put(x_kubernetes_preserve_unknown_fields=True), lambda spec: of(spec)["properties"].pop("share")
     ),

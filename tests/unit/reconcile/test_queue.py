@@ -9,7 +9,7 @@ from support.virtual_clock import VirtualClock
 
 from controller_runtime import Key
 from controller_runtime.backoff import Backoff
-from controller_runtime.reconcile.queue import Priority, QueueClosedError, Taken, WorkQueue
+from controller_runtime.reconcile.queue import DURATIONS, Priority, QueueClosedError, Taken, WorkQueue
 from controller_runtime.reconcile.retry_rate import DEFAULT_BACKOFF, TokenBucket
 
 
@@ -231,6 +231,8 @@ async def test_statistics(queue: WorkQueue[str], clock: VirtualClock) -> None:
     queue.done("a")
     done = queue.statistics
     assert (done.queue_seconds, done.work_seconds, done.taken, done.adds, done.processing) == (2.0, 3.0, 1, 2, 0)
+    ten = DURATIONS.index(10.0)
+    assert (done.waits[ten], sum(done.waits), done.works[ten], sum(done.works)) == (1, 1, 1, 1)
 
 
 async def test_closing_ends_waiting(queue: WorkQueue[str], clock: VirtualClock) -> None:

@@ -18,7 +18,7 @@ from controller_runtime.manager.leading import Term
 from controller_runtime.manager.troubles import Cause, Trouble, of_broker, of_refusals, of_unreached
 from controller_runtime.reconcile.access import Where
 from controller_runtime.reconcile.permissions import permissions
-from controller_runtime.reconcile.queue import QueueStatistics
+from controller_runtime.reconcile.queue import DURATIONS, QueueStatistics
 from controller_runtime.reconcile.worker import DEFAULT_WORKERS
 from controller_runtime.telemetry.metrics import Readings, Total, readings_of
 
@@ -208,11 +208,15 @@ def _queue_samples(labels: Mapping[str, str], queue: QueueStatistics) -> Iterabl
     yield "workqueue_depth", labels, float(queue.depth)
     yield "workqueue_adds_total", labels, float(queue.adds)
     yield "workqueue_retries_total", labels, float(queue.retries)
-    yield "workqueue_queue_duration_seconds", labels, Total(queue.taken, queue.queue_seconds)
-    yield "workqueue_work_duration_seconds", labels, Total(queue.taken - queue.processing, queue.work_seconds)
+    yield "workqueue_queue_duration_seconds", labels, _spread(queue.waits, queue.queue_seconds)
+    yield "workqueue_work_duration_seconds", labels, _spread(queue.works, queue.work_seconds)
     yield "workqueue_unfinished_work_seconds", labels, queue.unfinished_seconds
     yield "aim_queue_oldest_seconds", labels, queue.oldest_seconds
     yield "workqueue_longest_running_processor_seconds", labels, queue.longest_running_seconds
+
+
+def _spread(counts: tuple[int, ...], seconds: float) -> Total:
+    return Total(sum(counts), seconds, tuple(zip(DURATIONS, counts, strict=False)))
 
 
 def _numbers(prefix: str, statistics: object, labels: Mapping[str, str]) -> Iterable[_Named]:

@@ -9,6 +9,7 @@ Delays are timers of the injected clock; nothing polls.
 
 import asyncio
 import random
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
@@ -68,6 +69,10 @@ class Taken(Generic[K]):
     attempt: int
 
 
+DURATIONS: Final = tuple(float(f"1e{power}") for power in range(-8, 4))
+"""Bounds of waits and passes in seconds, those of controller-runtime, whose dashboards draw quantiles of them."""
+
+
 @dataclass(frozen=True, slots=True)
 class QueueStatistics:
     """State now and sums since start, for metrics (FW-284)."""
@@ -84,6 +89,10 @@ class QueueStatistics:
     longest_running_seconds: float
     oldest_seconds: float
     """How long the key waits that waits longest."""
+    waits: tuple[int, ...] = ()
+    """How many waits were as long as each of `DURATIONS` and longer than the one before; last those beyond."""
+    works: tuple[int, ...] = ()
+    """The same of passes."""
 
 
 @dataclass(slots=True)
@@ -116,6 +125,8 @@ class _Sums:
     taken: int = 0
     queue_seconds: float = 0.0
     work_seconds: float = 0.0
+    waits: list[int] = field(default_factory=lambda: [0] * (len(DURATIONS) + 1))
+    works: list[int] = field(default_factory=lambda: [0] * (len(DURATIONS) + 1))
 
 
 @dataclass(slots=True)
@@ -267,7 +278,9 @@ class WorkQueue(Generic[K]):
     def done(self, key: K) -> None:
         """Give back a key; if it was added meanwhile, it is ready again."""
         started = self._processing.pop(key)
-        self._sums.work_seconds += self._clock.time() - started
+        worked = self._clock.time() - started
+        self._sums.work_seconds += worked
+        self._sums.works[bisect_left(DURATIONS, worked)] += 1
         waiting = self._dirty.get(key)
         if waiting is not None:
             self._ready.push(waiting.priority, key)
@@ -298,6 +311,8 @@ class WorkQueue(Generic[K]):
             longest_running_seconds=max(running, default=0.0),
             # Keys are added where they begin to wait, so the first waits longest.
             oldest_seconds=next((now - waiting.since for waiting in self._dirty.values()), 0.0),
+            waits=tuple(self._sums.waits),
+            works=tuple(self._sums.works),
         )
 
     def _reserve(self, key: K) -> float:
@@ -331,6 +346,7 @@ class WorkQueue(Generic[K]):
         self._processing[key] = now
         self._sums.taken += 1
         self._sums.queue_seconds += now - waiting.since
+        self._sums.waits[bisect_left(DURATIONS, now - waiting.since)] += 1
         return Taken(key, waiting.priority, now - waiting.since, self._failures.get(key, 0))
 
     def _is_ready(self, entry: tuple[Priority, K]) -> bool:

@@ -7,12 +7,20 @@ results of passes and requests are recorded as they happen.
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, is_dataclass
+from itertools import accumulate
 from typing import Final, Protocol, runtime_checkable
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
+from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+    SummaryMetricFamily,
+)
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
 
 from controller_runtime.telemetry.catalogue import MEANINGS
 
@@ -25,10 +33,16 @@ _NO_ANSWER: Final = "<error>"
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """How often something happened, and how many seconds it took in all."""
+    """How often something happened, and how many seconds it took in all.
+
+    Attributes:
+        buckets: with each bound how often it took no longer, but longer than the bound before; what took longer than
+            the last one is in the count alone. Without them it is shown as a summary, with them as a histogram.
+    """
 
     count: int
     seconds: float
+    buckets: tuple[tuple[float, int], ...] = ()
 
 
 Samples = Iterable[tuple[Mapping[str, str], float | Total]]
@@ -58,6 +72,8 @@ class Metrics:
         self._clock = clock
         self._silent_since: float | None = None
         self._registry = CollectorRegistry()
+        # Reads /proc when the page is asked for.
+        ProcessCollector(registry=self._registry)
         self._passes = Counter(
             "controller_runtime_reconcile", "Passes by result", ["controller", "result"], registry=self._registry
         )
@@ -146,14 +162,23 @@ def _family(name: str, samples: list[tuple[Mapping[str, str], float | Total]]) -
     keys = sorted({key for labels, _ in samples for key in labels})
     meaning = MEANINGS.get(name) or name.replace("_", " ")
     summary = SummaryMetricFamily(name, meaning, labels=keys)
+    spread = HistogramMetricFamily(name, meaning, labels=keys)
     number = (CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily)(name, meaning, labels=keys)
     for labels, value in samples:
         values = [labels.get(key, "") for key in keys]
-        if isinstance(value, Total):
+        if isinstance(value, Total) and value.buckets:
+            spread.add_metric(values, buckets=_cumulative(value), sum_value=value.seconds)
+        elif isinstance(value, Total):
             summary.add_metric(values, count_value=value.count, sum_value=value.seconds)
         else:
             number.add_metric(values, value)
-    return summary if summary.samples else number
+    return next((one for one in (summary, spread) if one.samples), number)
+
+
+def _cumulative(value: Total) -> list[tuple[str, float]]:
+    bounds = (floatToGoString(bound) for bound, _ in value.buckets)  # type: ignore[no-untyped-call]
+    up_to = accumulate(count for _, count in value.buckets)
+    return [*zip(bounds, up_to, strict=True), ("+Inf", value.count)]
 
 
 def readings_of(

@@ -1,0 +1,53 @@
+"""What two releases write on the broker: each planted break is found, and a release agrees with itself."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from compatibility.messages import compared
+from compatibility.told import told
+
+Change = Callable[[dict[str, Any]], object]
+RECORD = "DecisionRecord"
+
+
+def record(said: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = said["models"][RECORD]
+    return found
+
+
+BREAKS: dict[str, Change] = {
+    "stream AIM_STATE max_msgs_per_subject": lambda said: said["streams"]["AIM_STATE"].update(max_msgs_per_subject=2),
+    "stream AIM_HISTORY compression": lambda said: said["streams"]["AIM_HISTORY"].update(compression="s2"),
+    "stream AIM_DECISIONS ": lambda said: said["streams"].pop("AIM_DECISIONS"),
+    "subjects sync": lambda said: said["subjects"].update(sync="aim.marker.part"),
+    "headers EPOCH": lambda said: said["headers"].update(EPOCH="Aim-Term"),
+    "types delete": lambda said: said["types"].update(delete="com.amd.eai.aim.object.gone"),
+    "marker fold": lambda said: said["marker"]["fold"].update(type="int"),
+    "marker term": lambda said: said["marker"].update(term={"type": "str", "required": True}),
+    "marker epoch": lambda said: said["marker"].pop("epoch"),
+    f"{RECORD} service": lambda said: record(said)["properties"].update(service={"type": "integer"}),
+    f"{RECORD} term": lambda said: record(said)["required"].append("term"),
+    "RecordedWrite verb": lambda said: record(said)["$defs"]["RecordedWrite"]["properties"].update(verb={}),
+}
+
+
+@pytest.mark.spec("FW-714")
+@pytest.mark.parametrize("name", BREAKS)
+def test_a_planted_break_is_found_and_named(name: str) -> None:
+    former = told()
+    present = copy.deepcopy(former)
+    BREAKS[name](present)
+    assert [f"{one.where} {one.path}" for one in compared(former, present)] == [name]
+
+
+@pytest.mark.spec("FW-714")
+def test_what_may_be_left_out_and_words_break_nobody() -> None:
+    former = told()
+    present = copy.deepcopy(former)
+    present["headers"]["TERM"] = "Aim-Term"
+    present["marker"]["term"] = {"type": "str", "required": False}
+    record(present)["properties"]["service"]["description"] = "who decided"
+    assert list(compared(former, former)) == []
+    assert list(compared(former, present)) == []
