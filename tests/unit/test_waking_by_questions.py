@@ -238,7 +238,7 @@ def test_what_was_read_and_goes_wakes_who_read_it(service: ServiceDefinition) ->
         assert readers <= woken, f"{part} {key}"
 
 
-_BLIND: Final = {("artifacts", "rolebindings"), ("artifacts", "pods-predictor")}
+_BLIND: Final = {("artifacts", "pods-predictor")}
 """Of these it counts only that they are there, and what indexes find them by."""
 
 

@@ -7,8 +7,8 @@ one.
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from aim_cli.overview import SERVICES
 from aim_packaging.scraping import OWN, of
-from aim_packaging.services import definitions
 
 Severity = Literal["critical", "warning"]
 
@@ -60,9 +60,7 @@ ALERTS: Final = (
         "AIMEngineAbsent",
         "critical",
         # Where the last pod of a service is gone, discovery drops its targets, and nothing is left that could be 0.
-        " or ".join(
-            f'label_replace(absent(up{{{{{of(one.name)}}}}}), "service", "{one.name}", "", "")' for one in definitions()
-        ),
+        " or ".join(f'label_replace(absent(up{{{{{of(one)}}}}}), "service", "{one}", "", "")' for one in SERVICES),
         0,
         "",
         "5m",

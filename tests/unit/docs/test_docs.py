@@ -26,6 +26,20 @@ _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
 
 
+CHART_VALUES = yaml.safe_load((ROOT / "deploy/charts/aim-engine/values.yaml").read_text(encoding="utf-8"))
+
+
+def merged(base: JsonObject, over: JsonObject) -> JsonObject:
+    """As helm lays the values of a user over those of the chart, before it judges them."""
+    return {
+        **base,
+        **{
+            name: merged(base[name], value) if isinstance(value, dict) and isinstance(base.get(name), dict) else value
+            for name, value in over.items()
+        },
+    }
+
+
 def _text(page: Path) -> str:
     return page.read_text(encoding="utf-8")
 
@@ -106,7 +120,7 @@ def test_keys_that_a_page_names_exist(page: Path) -> None:
 def test_shown_values_are_values_of_the_chart(page: Path) -> None:
     for values in documents(page):
         if "apiVersion" not in values:
-            Values.model_validate(values)
+            Values.model_validate(merged(CHART_VALUES, values))
             for overrides in values.get("services", {}).values():
                 Workload.model_validate(overrides)
             parse_registries(yaml.safe_dump({"registries": values.get("registries", {})}))
