@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from controller_runtime.bus.subjects import DEFAULT_ROOT, Layout
+
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
 
@@ -98,14 +100,26 @@ def sbom(
 def nats_keys(
     folder: Annotated[Path, typer.Argument(help="where to write secrets.yaml and values.yaml")],
     namespace: Annotated[str, typer.Option(help="of the release")] = "aim-system",
+    root: Annotated[str, typer.Option(help="of all names on the broker: the value nats.root")] = DEFAULT_ROOT,
+    account: Annotated[
+        str, typer.Option(help="for your own broker: also write the account as accounts.conf")
+    ] = "",
 ) -> None:
     """Make an NKey for each user of the broker: Secrets to apply, and values for the chart with the public keys."""
+    from aim_packaging.broker import account as account_of  # noqa: PLC0415
+    from aim_packaging.broker import reader, user_of  # noqa: PLC0415
     from aim_packaging.keys import manifests as made  # noqa: PLC0415
+    from aim_packaging.keys import new_key  # noqa: PLC0415
     from aim_packaging.services import definitions  # noqa: PLC0415  # imports all services
 
-    users = ["aim", *(one.field_manager for one in definitions())]
-    secrets, values = made("aim-engine-nats-", namespace, users)
+    layout = Layout(root)
+    users = [reader(layout), *(user_of(one, layout) for one in definitions())]
+    keys = {user.name: new_key() for user in users}
+    secrets, values = made("aim-engine-nats-", namespace, keys)
     folder.mkdir(parents=True, exist_ok=True)
+    if account:
+        block = account_of(account, ((user, keys[user.name].public) for user in users))
+        (folder / "accounts.conf").write_text(f"accounts: {json.dumps(block, indent=2)}\n", encoding="utf-8")
     file = folder / "secrets.yaml"
     file.touch(mode=0o600, exist_ok=False)
     file.write_text(secrets, encoding="utf-8")

@@ -82,6 +82,11 @@ def _calls(wanted: Iterable[tuple[str, tuple[str, ...]]], domain: str) -> tuple[
     return tuple(f"{api}.{call.format(stream)}" for stream, calls in wanted for call in calls)
 
 
+def account(name: str, users: Iterable[tuple[BrokerUser, str]]) -> JsonObject:
+    """The block `accounts` for a broker that several installations share: streams and users of one are its own."""
+    return {name: {"jetstream": "enabled", **authorization(users)}}
+
+
 def authorization(users: Iterable[tuple[BrokerUser, str]]) -> JsonObject:
     """The block of that name in the configuration of nats-server: users by their public NKeys, and nobody else."""
     return {"users": [{"nkey": public, "permissions": user.permissions} for user, public in users]}

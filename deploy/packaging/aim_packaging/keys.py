@@ -2,7 +2,7 @@
 
 import base64
 import os
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,9 +37,8 @@ def secret(prefix: str, namespace: str, user: str, key: UserKey) -> JsonObject:
     }
 
 
-def manifests(prefix: str, namespace: str, users: Iterable[str]) -> tuple[str, str]:
+def manifests(prefix: str, namespace: str, keys: Mapping[str, UserKey]) -> tuple[str, str]:
     """The Secrets of all users, and values for the chart with their public keys."""
-    keys = {user: new_key() for user in users}
     values: dict[str, Any] = {"nats": {"auth": {"enable": True, "publicKeys": {u: k.public for u, k in keys.items()}}}}
     secrets = [secret(prefix, namespace, user, key) for user, key in keys.items()]
     return yaml.safe_dump_all(secrets, sort_keys=False), yaml.safe_dump(values, sort_keys=False)

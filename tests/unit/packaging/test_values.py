@@ -11,7 +11,7 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from aim_packaging.keys import manifests
+from aim_packaging.keys import manifests, new_key
 from aim_packaging.values import Traces, Values, Workload
 from aim_packaging.values_files import schema_json, values_yaml
 
@@ -61,7 +61,7 @@ def test_a_share_may_be_text_because_helm_set_makes_that_of_it(ratio: object, *,
 
 @pytest.mark.spec("FW-535")
 def test_the_secret_of_a_user_belongs_to_its_public_key() -> None:
-    secrets, values = manifests("aim-engine-nats-", "n", ["aim", "aim-serving"])
+    secrets, values = manifests("aim-engine-nats-", "n", {user: new_key() for user in ("aim", "aim-serving")})
     public = yaml.safe_load(values)["nats"]["auth"]["publicKeys"]
     for secret in yaml.safe_load_all(secrets):
         seed = base64.b64decode(secret["data"]["user.nk"])
