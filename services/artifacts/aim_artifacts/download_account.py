@@ -10,7 +10,7 @@ from controller_runtime import FACTS, ApiModel, ClassifiedError, Effect, Items, 
 
 DOWNLOAD_ACCOUNT: Final = "download-account"
 """Effect: sees to it that the account exists. Its key is the namespace: one reading serves all who ask."""
-_FRESH: Final = timedelta(seconds=10)
+_FRESH: Final = timedelta(minutes=1)
 """How long a reading stands for what is: many downloads that begin together cost one."""
 _FAILED_AGAIN: Final = timedelta(seconds=10)
 

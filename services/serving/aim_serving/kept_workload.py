@@ -9,13 +9,14 @@ import hashlib
 from dataclasses import asdict
 from typing import Final
 
-from aim_domain import AIMService, InferenceService, ResolvedConfig, labels
+from aim_domain import AIMService, InferenceService, PodDefaults, ResolvedConfig, labels
 from aim_domain.parts import INFERENCE_SERVICES, SERVICES
 from aim_serving.references import Model, Template
 from controller_runtime import FieldOwner, Patch, canonical, to_json
 
 _DIGITS: Final = 16
 _OF_ROUTING: Final = "routing"
+_UNSAID: Final = PodDefaults()
 
 
 def is_left(workload: InferenceService | None) -> bool:
@@ -37,7 +38,8 @@ def asked_for(service: AIMService, template: Template, model: Model, config: Res
         "template": [template.name, to_json(template.spec)],
         "model": to_json(model.spec),
         "env": [to_json(variable) for variable in config.spec.env],
-        "pods": asdict(config.pods),
+        # Of these only what is said: a default of the next release is nobody's wish.
+        "pods": {name: value for name, value in asdict(config.pods).items() if value != getattr(_UNSAID, name)},
     }
     return hashlib.sha256(canonical(asked)).hexdigest()[:_DIGITS]
 

@@ -65,7 +65,7 @@ def test_no_job_is_made_before_its_account_was_looked_at_and_one_look_serves_all
 def test_what_was_attached_since_counts_for_the_next_job() -> None:
     known = Unknown(sized())
     known.answer(known.asked(), to_json(DownloadAccount()))
-    known.later(11)
+    known.later(61)
     known.answer(known.asked(), to_json(DownloadAccount(pull_secrets=("new",))))
     assert pod_of(known)["imagePullSecrets"] == [{"name": "new"}]
 

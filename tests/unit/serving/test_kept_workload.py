@@ -7,8 +7,9 @@ from support.live import Live
 from support.predictors import USUAL
 from support.serving import IMAGE, WORKLOAD, aim_service, cache, config, living, model, node, run, template
 
-from aim_domain import labels
+from aim_domain import AIMModel, AIMService, AIMServiceTemplate, ResolvedConfig, RuntimeConfigSpec, labels
 from aim_domain.parts import INFERENCE_SERVICES, MODELS, RUNTIME_CONFIGS, SERVICES, TEMPLATES
+from aim_serving.kept_workload import asked_for
 from controller_runtime import JsonObject
 
 GO: Final = "aim-service-controller"
@@ -121,3 +122,15 @@ def test_what_is_deleted_is_made_anew_and_what_was_made_here_has_no_note() -> No
     run(ours)
     ours.settle(SERVICES, "qwen-chat")
     assert noted(ours) is None
+
+
+@pytest.mark.spec("SV-302")
+def test_what_is_asked_for_is_the_same_to_every_release() -> None:
+    """A release that makes another digest of the same starts every model anew that was left alone."""
+    asked = asked_for(
+        AIMService.model_validate(aim_service()),
+        AIMServiceTemplate.model_validate(template()),
+        AIMModel.model_validate(model()),
+        ResolvedConfig("default", RuntimeConfigSpec()),
+    )
+    assert asked == "9b5ce8eaa081675b"

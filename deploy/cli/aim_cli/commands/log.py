@@ -115,6 +115,20 @@ def export(
     raise typer.Exit(answered(ask, output))
 
 
+def import_(
+    file: Annotated[Path, typer.Argument(help="File of `aim export`.")],
+    output: Output = Form.TABLE,
+) -> None:
+    """Check a file of `aim export` and tell what it holds; commands about the log read it in place.
+
+    Exits with 1 when a credential in it is not covered, with 2 when it is damaged or no such file.
+    """
+    from aim_cli.answer import answered
+    from aim_cli.importing import examined
+
+    raise typer.Exit(answered(lambda: examined(file), output))
+
+
 def timeline(
     kind: KindName,
     name: MaybeName = None,
@@ -233,6 +247,7 @@ def register(app: typer.Typer) -> None:
     """Make the commands known."""
     app.command("replay")(replay)
     app.command("export")(export)
+    app.command("import")(import_)
     app.command("timeline")(timeline)
     app.command("state")(state)
     app.command("diff")(diff)
