@@ -21,6 +21,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 NAMES: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 CONFIG: Final = "/apis/aim.eai.amd.com/v1alpha1/aimclusterruntimeconfigs/default"
+SOURCE: Final = "/apis/aim.eai.amd.com/v1alpha1/aimclustermodelsources/amd-aim-model-source"
 ARTIFACTS: Final = f"{NAMES}/aimartifacts.aim.eai.amd.com"
 LARGEST_SECRET: Final = 1 << 20
 WITH_CONFIG: Final = ("--set", "clusterRuntimeConfig.enable=true,check.enable=false")
@@ -57,6 +58,12 @@ def former_release(folder: Path) -> str:
     return str(chart)
 
 
+async def uid(api: RawApi, path: str) -> str:
+    found = await api.get(path)
+    assert found.status == 200, path
+    return str(found.body["metadata"]["uid"])
+
+
 async def columns(api: RawApi) -> list[JsonObject]:
     found = (await api.get(ARTIFACTS)).body["spec"]["versions"][0]
     wanted: list[JsonObject] = found.get("additionalPrinterColumns", [])
@@ -83,9 +90,25 @@ async def test_one_command_brings_the_definitions_another_upgrades_them_and_they
 
         await done(empty, "uninstall", "aim-engine")
         assert (await api.get(ARTIFACTS)).status == 200
-        assert (await api.get(CONFIG)).status == 404
         await done(empty, "install", "aim-engine", ENGINE, *WITH_CONFIG)
         assert (await api.get(CONFIG)).status == 200
+
+
+@pytest.mark.spec("FW-703")
+async def test_objects_of_own_kinds_outlive_a_failed_check_a_rollback_and_the_release(empty: RealCluster) -> None:
+    failing = ("--set", "clusterRuntimeConfig.enable=true,clusterModelSource.enable=true", "--timeout", "5s")
+    well = (*failing, "--set", "check.enable=false")
+    async with raw_api(empty.kubeconfig_for(User.KUBECTL)) as api:
+        config = ("--kubeconfig", str(empty.kubeconfig_for(User.KUBECTL)), "-n", NAMESPACE)
+        first = await helm("install", "aim-engine", ENGINE, *failing, *config)
+        assert first.status != 0, "without controllers the Job of the check never ends"
+        made = [await uid(api, one) for one in (CONFIG, SOURCE)]
+        await done(empty, "upgrade", "aim-engine", ENGINE, *well)
+        await done(empty, "rollback", "aim-engine", "1")
+        assert [await uid(api, one) for one in (CONFIG, SOURCE)] == made
+        await done(empty, "upgrade", "aim-engine", ENGINE, *well)
+        await done(empty, "uninstall", "aim-engine")
+        assert [await uid(api, one) for one in (CONFIG, SOURCE)] == made
 
 
 @pytest.mark.spec("FW-703", "FW-539")
