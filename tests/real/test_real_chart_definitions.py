@@ -122,6 +122,13 @@ async def test_one_command_of_kubectl_brings_the_same(empty: RealCluster) -> Non
         assert (await api.get("/apis/apps/v1/namespaces/aim-system/deployments/aim-engine-serving")).status == 200
 
 
+@pytest.mark.spec("FW-703", "FW-539", "RC-150")
+async def test_kubectl_takes_from_the_folder_what_the_chart_brings(tmp_path: Path) -> None:
+    brought = of_kind(await rendered(tmp_path, arguments=KUBERNETES), "CustomResourceDefinition")
+    folder = await run(Program.KUBECTL, "kustomize", str(CHARTS.parent / "crds"))
+    assert set(of_kind(folder, "CustomResourceDefinition")) == set(brought)
+
+
 @pytest.mark.spec("FW-703")
 async def test_definitions_are_kept_or_left_to_others_as_values_say(tmp_path: Path) -> None:
     own = of_kind(await rendered(tmp_path, arguments=KUBERNETES), "CustomResourceDefinition")

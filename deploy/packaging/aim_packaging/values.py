@@ -364,7 +364,7 @@ class ClusterModelSource(_Values):
 class Crd(_Values):
     """The definitions (FW-703)."""
 
-    enable: bool = Field(True, description="bring and upgrade them; false = somebody else applies deploy/crds, before")
+    enable: bool = Field(True, description="bring and upgrade them; false = kubectl -k deploy/crds, before")
     keep: bool = Field(True, description="leave them, and with them every object, when the release is uninstalled")
 
 
