@@ -49,13 +49,10 @@ imagePullSecrets: {{- toYaml . | nindent 2 }}
 {{- define "aim.placement" -}}
 {{- $manager := .root.Values.manager -}}
 {{- include "aim.pullSecrets" (dict "root" .root "own" (.own.imagePullSecrets | default $manager.imagePullSecrets)) }}
-{{- range $key := list "nodeSelector" "tolerations" "priorityClassName" }}
+{{- range $key := list "nodeSelector" "tolerations" "affinity" "priorityClassName" }}
 {{- with index $.own $key | default (index $manager $key) }}
 {{ dict $key . | toYaml }}
 {{- end }}
-{{- end }}
-{{- with .own.affinity }}
-affinity: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
 
