@@ -1,13 +1,14 @@
 """The pods of the chart: what they are made of, and what starts them anew."""
 
 import asyncio
+import re
 import shutil
 from pathlib import Path
 from typing import Final
 
 import pytest
 import yaml
-from support.helm import ENGINE, NAMESPACE, OFFLINE, Finished, broker_config, helm, of_kind, rendered, run
+from support.helm import CHARTS, ENGINE, NAMESPACE, OFFLINE, Finished, broker_config, helm, of_kind, rendered, run
 
 from aim_local.assets import Program
 from aim_local.realcluster import RealCluster, User
@@ -53,6 +54,18 @@ async def test_a_check_that_hangs_is_ended_and_one_that_failed_goes_after_a_day(
     assert job["spec"]["activeDeadlineSeconds"] == 210
     assert job["spec"]["ttlSecondsAfterFinished"] == 86400
     assert "hook-failed" not in job["metadata"]["annotations"]["helm.sh/hook-delete-policy"]
+
+
+OPERATIONS: Final = CHARTS.parents[1] / "docs" / "operations.md"
+DELETED: Final = re.compile(r"^kubectl .*delete ([a-z,]+) aim-engine-check\b", re.MULTILINE)
+
+
+@pytest.mark.spec("FW-546")
+async def test_the_documentation_removes_all_that_a_failed_check_leaves(tmp_path: Path) -> None:
+    done = await rendered(tmp_path)
+    left = {one["kind"].lower() for one in done.objects if one["metadata"]["name"] == "aim-engine-check"}
+    kinds = ",".join(DELETED.findall(OPERATIONS.read_text(encoding="utf-8")))
+    assert set(kinds.split(",")) == left
 
 
 OF_ALL, OF_TEST = (
