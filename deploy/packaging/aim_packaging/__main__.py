@@ -101,9 +101,7 @@ def nats_keys(
     folder: Annotated[Path, typer.Argument(help="where to write secrets.yaml and values.yaml")],
     namespace: Annotated[str, typer.Option(help="of the release")] = "aim-system",
     root: Annotated[str, typer.Option(help="of all names on the broker: the value nats.root")] = DEFAULT_ROOT,
-    account: Annotated[
-        str, typer.Option(help="for your own broker: also write the account as accounts.conf")
-    ] = "",
+    account: Annotated[str, typer.Option(help="for your own broker: also write the account as accounts.conf")] = "",
 ) -> None:
     """Make an NKey for each user of the broker: Secrets to apply, and values for the chart with the public keys."""
     from aim_packaging.broker import account as account_of  # noqa: PLC0415
