@@ -288,7 +288,7 @@ async def test_the_share_of_traces_may_be_set_on_the_command_line(tmp_path: Path
 @pytest.mark.spec("FW-537")
 async def test_a_cluster_without_the_definitions_is_told_so(tmp_path: Path) -> None:
     done = await rendered(tmp_path, {"crd": {"enable": False}}, KUBERNETES)
-    assert "leave crd.enable=true, or apply deploy/crds first" in done.errors
+    assert "leave crd.enable=true, or kubectl apply --server-side -k deploy/crds first" in done.errors
 
 
 @pytest.mark.spec("FW-535", "FW-538")

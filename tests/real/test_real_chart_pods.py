@@ -1,13 +1,14 @@
 """The pods of the chart: what they are made of, and what starts them anew."""
 
 import asyncio
+import re
 import shutil
 from pathlib import Path
 from typing import Final
 
 import pytest
 import yaml
-from support.helm import ENGINE, NAMESPACE, OFFLINE, Finished, broker_config, helm, of_kind, rendered, run
+from support.helm import CHARTS, ENGINE, NAMESPACE, OFFLINE, Finished, broker_config, helm, of_kind, rendered, run
 
 from aim_local.assets import Program
 from aim_local.realcluster import RealCluster, User
@@ -55,6 +56,26 @@ async def test_a_check_that_hangs_is_ended_and_one_that_failed_goes_after_a_day(
     assert "hook-failed" not in job["metadata"]["annotations"]["helm.sh/hook-delete-policy"]
 
 
+OPERATIONS: Final = CHARTS.parents[1] / "docs" / "operations.md"
+DELETED: Final = re.compile(r"^kubectl .*delete ([a-z,]+) aim-engine-check\b", re.MULTILINE)
+
+
+@pytest.mark.spec("FW-546")
+async def test_the_documentation_removes_all_that_a_failed_check_leaves(tmp_path: Path) -> None:
+    done = await rendered(tmp_path)
+    left = {one["kind"].lower() for one in done.objects if one["metadata"]["name"] == "aim-engine-check"}
+    kinds = ",".join(DELETED.findall(OPERATIONS.read_text(encoding="utf-8")))
+    assert set(kinds.split(",")) == left
+
+
+OF_ALL, OF_TEST = (
+    {
+        "requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [{"matchExpressions": [{"key": key, "operator": "Exists"}]}]
+        }
+    }
+    for key in ("control-plane", "tests")
+)
 TOLERATED: Final = [{"key": "gpu", "operator": "Exists"}]
 EVERYTHING: Final[JsonObject] = {
     "global": {"imageRegistry": "mirror.example:5000", "imagePullSecrets": [{"name": "all"}]},
@@ -71,11 +92,12 @@ EVERYTHING: Final[JsonObject] = {
         "hostAliases": [{"ip": "10.0.0.1", "hostnames": ["registry"]}],
         "dnsConfig": {"options": [{"name": "ndots", "value": "1"}]},
         "tolerations": TOLERATED,
+        "affinity": {"nodeAffinity": OF_ALL},
         "podDisruptionBudget": {"minAvailable": 1, "unhealthyPodEvictionPolicy": "AlwaysAllow"},
     },
     "prometheus": {"enable": True},
     "check": {"resources": {"limits": {"memory": "1Gi"}}, "priorityClassName": "low", "nodeSelector": {"a": "b"}},
-    "test": {"imagePullSecrets": [{"name": "test"}]},
+    "test": {"imagePullSecrets": [{"name": "test"}], "affinity": {"nodeAffinity": OF_TEST}},
     "nats": {
         "replicas": 3,
         "env": [{"name": "GOMAXPROCS", "value": "2"}],
@@ -122,6 +144,7 @@ async def test_the_check_and_the_test_have_their_own_resources_and_go_where_the_
     assert test["containers"][0]["resources"]["limits"] == {"cpu": "500m", "memory": "512Mi"}
     assert (check["priorityClassName"], check["nodeSelector"]) == ("low", {"a": "b"})
     assert check["tolerations"] == test["tolerations"] == TOLERATED
+    assert (check["affinity"], test["affinity"]) == ({"nodeAffinity": OF_ALL}, {"nodeAffinity": OF_TEST})
     assert check["imagePullSecrets"] == [{"name": "all"}, {"name": "own"}]
     assert test["imagePullSecrets"] == [{"name": "all"}, {"name": "test"}]
 

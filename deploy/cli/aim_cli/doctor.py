@@ -29,6 +29,7 @@ from aim_cli.resources import (
     Resource,
 )
 from controller_runtime.kube.errors import ApiError
+from controller_runtime.manager.troubles import REMEDIES, Cause
 
 _OLDEST: Final = (1, 28)
 _SKEW: Final = 5.0
@@ -40,7 +41,6 @@ OWN_NAMESPACE: Final = "(its own)"
 _OURS: Final = "app.kubernetes.io/name=aim-engine"
 _STORAGE_CLASSES: Final = Resource("storage.k8s.io", "v1", "StorageClass", "storageclasses", False)
 _SCALED: Final = "scaledobjects.keda.sh"
-_DEFINITIONS: Final = "kubectl apply --server-side -f deploy/crds"
 
 
 class Mark(StrEnum):
@@ -273,10 +273,11 @@ def own_definitions(definitions: Mapping[str, JsonObject]) -> Iterator[Finding]:
     for kind in OWN:
         there = definitions.get(kind.resource)
         if there is None:
-            yield Finding("definitions", Mark.BAD, f"{kind.kind} is not defined", _DEFINITIONS)
+            yield Finding("definitions", Mark.BAD, f"{kind.kind} is not defined", REMEDIES[Cause.DEFINITION_MISSING])
         elif missing := sorted(_members(_ours(kind)) - _members(there)):
             shown = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if missing[3:] else "")
-            yield Finding("definitions", Mark.BAD, f"{kind.kind} is of an older release: no {shown}", _DEFINITIONS)
+            what = f"{kind.kind} is of an older release: no {shown}"
+            yield Finding("definitions", Mark.BAD, what, REMEDIES[Cause.DEFINITION_OLD])
     if all(kind.resource in definitions for kind in OWN):
         yield Finding("definitions", Mark.OK, f"{len(OWN)} kinds are defined")
 

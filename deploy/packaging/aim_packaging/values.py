@@ -341,7 +341,7 @@ class Downloader(_Values):
 
 
 class ClusterRuntimeConfig(_Values):
-    """An AIMClusterRuntimeConfig; its spec is passed on as it is (FW-321)."""
+    """An AIMClusterRuntimeConfig, which helm never deletes; its spec is passed on as it is (FW-321)."""
 
     enable: bool = False
     name: str = "default"
@@ -349,7 +349,7 @@ class ClusterRuntimeConfig(_Values):
 
 
 class ClusterModelSource(_Values):
-    """An AIMClusterModelSource; its spec is passed on as it is. With `images`, set `filters` to null (MS-365)."""
+    """An AIMClusterModelSource, as it is, which helm never deletes. With `images`, set `filters` to null (MS-365)."""
 
     enable: bool = False
     name: str = "amd-aim-model-source"
@@ -364,7 +364,7 @@ class ClusterModelSource(_Values):
 class Crd(_Values):
     """The definitions (FW-703)."""
 
-    enable: bool = Field(True, description="bring and upgrade them; false = somebody else applies deploy/crds, before")
+    enable: bool = Field(True, description="bring and upgrade them; false = kubectl -k deploy/crds, before")
     keep: bool = Field(True, description="leave them, and with them every object, when the release is uninstalled")
 
 

@@ -15,6 +15,7 @@ from aim_domain.crd import definition
 from aim_domain.kinds import OWN_KINDS
 from controller_runtime.bus.marker import Marker
 from controller_runtime.bus.retention import Contents
+from controller_runtime.manager.troubles import REMEDIES, Cause
 
 OURS = {kind.resource: definition(kind) for kind in OWN_KINDS}
 
@@ -46,10 +47,11 @@ def test_what_others_define() -> None:
     assert marks(doctor.foreign_definitions(with_keda)) == [Mark.OK] * 3
 
 
-@pytest.mark.spec("FW-612")
+@pytest.mark.spec("FW-612", "FW-539")
 def test_definitions_of_this_release_and_of_an_older_one() -> None:
     assert marks(doctor.own_definitions(OURS)) == [Mark.OK]
-    assert marks(doctor.own_definitions({})) == [Mark.BAD] * len(OWN)
+    missing = list(doctor.own_definitions({}))
+    assert [(one.mark, one.remedy) for one in missing] == [(Mark.BAD, REMEDIES[Cause.DEFINITION_MISSING])] * len(OWN)
     schema = OURS[AIM_SERVICE.resource]["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     properties = {key: value for key, value in schema["properties"]["spec"]["properties"].items() if key != "replicas"}
     spec = {**schema["properties"]["spec"], "properties": properties}
@@ -57,6 +59,7 @@ def test_definitions_of_this_release_and_of_an_older_one() -> None:
     versions = [{**OURS[AIM_SERVICE.resource]["spec"]["versions"][0], "schema": older}]
     found = list(doctor.own_definitions({**OURS, AIM_SERVICE.resource: {"spec": {"versions": versions}}}))
     assert found[0].what == "AIMService is of an older release: no spec.replicas"
+    assert found[0].remedy == REMEDIES[Cause.DEFINITION_OLD]
 
 
 @pytest.mark.spec("FW-612")

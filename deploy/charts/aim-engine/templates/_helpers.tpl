@@ -49,13 +49,10 @@ imagePullSecrets: {{- toYaml . | nindent 2 }}
 {{- define "aim.placement" -}}
 {{- $manager := .root.Values.manager -}}
 {{- include "aim.pullSecrets" (dict "root" .root "own" (.own.imagePullSecrets | default $manager.imagePullSecrets)) }}
-{{- range $key := list "nodeSelector" "tolerations" "priorityClassName" }}
+{{- range $key := list "nodeSelector" "tolerations" "affinity" "priorityClassName" }}
 {{- with index $.own $key | default (index $manager $key) }}
 {{ dict $key . | toYaml }}
 {{- end }}
-{{- end }}
-{{- with .own.affinity }}
-affinity: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
 
@@ -211,16 +208,18 @@ spec:
 
 {{- /*
 Of an object of the platform's own kinds: helm looks up all kinds before it makes any object, so with a first installation,
-which brings the kinds, it comes afterwards. The next upgrade finds it as an object of the release, by the annotations.
+which brings the kinds, it comes afterwards, before the check, which may fail. The next upgrade finds it as an object of the
+release, by the annotations. The first revision does not have it, so it is kept where a rollback would delete it.
 */}}
 {{- define "aim.afterDefinitions" -}}
-{{- if not (.Capabilities.APIVersions.Has "aim.eai.amd.com/v1alpha1/AIMService") -}}
 annotations:
+  helm.sh/resource-policy: keep
+{{- if not (.Capabilities.APIVersions.Has "aim.eai.amd.com/v1alpha1/AIMService") }}
   helm.sh/hook: post-install
-  helm.sh/hook-weight: "1"
+  helm.sh/hook-weight: "-1"
   meta.helm.sh/release-name: {{ .Release.Name }}
   meta.helm.sh/release-namespace: {{ .Release.Namespace }}
-{{- end -}}
+{{- end }}
 {{- end }}
 
 {{- define "aim.afterwards" -}}

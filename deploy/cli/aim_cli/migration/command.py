@@ -101,7 +101,7 @@ async def _expect_definitions(kube: KubeClient, objects: Iterable[New]) -> None:
             missing.append(kind)
     if missing:
         names = ", ".join(map(str, missing))
-        raise UnreachableError(f"the cluster does not know {names}: apply the definitions (deploy/crds) first")
+        raise UnreachableError(f"the cluster does not know {names}; kubectl apply --server-side -k deploy/crds")
 
 
 async def _there(kube: KubeClient, new: New) -> JsonObject | None:

@@ -33,6 +33,8 @@ class Cause(StrEnum):
     ENDED = "ServiceEnded"
 
 
+_TO_DEFINE: Final = "upgrade the release with crd.enable, or kubectl apply --server-side -k deploy/crds"
+
 REMEDIES: Final[dict[Cause, str]] = {
     Cause.SETTINGS: "correct it and start again",
     Cause.BROKER_UNREACHABLE: "check --nats-url, that the broker runs, and NetworkPolicies",
@@ -43,8 +45,8 @@ REMEDIES: Final[dict[Cause, str]] = {
     Cause.API_UNREACHABLE: "check that it runs, and NetworkPolicies",
     Cause.API_CREDENTIALS: "check the token of the ServiceAccount, or the kubeconfig",
     Cause.PERMISSION: "upgrade the release, which grants it, or add it there",
-    Cause.DEFINITION_MISSING: "upgrade the release with crd.enable, or apply deploy/crds",
-    Cause.DEFINITION_OLD: "upgrade the release with crd.enable, or apply deploy/crds of the release of the services",
+    Cause.DEFINITION_MISSING: _TO_DEFINE,
+    Cause.DEFINITION_OLD: _TO_DEFINE,
     Cause.ENDED: "see the log of the ended container",
 }
 
