@@ -15,12 +15,13 @@ from aim_cli.console.bus_page import bus_page
 from aim_cli.console.decision import decision_page
 from aim_cli.console.log_pages import Asked, asked, past_page
 from aim_cli.console.mirror import Mirror
+from aim_cli.console.past import replayed, story
 from aim_cli.console.then import ELSEWHERE, Then, then
 from aim_cli.errors import TargetError
 from aim_cli.log_targets import target_of
 from aim_cli.refs import JsonObject, Ref
 from aim_cli.resources import AIM_CLUSTER_MODEL, AIM_SERVICE, AIM_TEMPLATE_CACHE, KNOWN, POD, Resource
-from aim_domain.parts import CLUSTER_MODELS, DISCOVERY_PODS, PREDICTOR_PODS, SERVICES, TEMPLATE_CACHES
+from aim_domain.parts import CLUSTER_MODELS, DISCOVERY_PODS, NAMESPACES, PREDICTOR_PODS, SERVICES, TEMPLATE_CACHES
 from controller_runtime import Key, Part
 from controller_runtime.bus.chain import Knowledge
 from controller_runtime.bus.connection import BusConnection
@@ -31,6 +32,8 @@ from controller_runtime.bus.subjects import Layout
 
 CHAT = Ref(AIM_SERVICE, "ns", "chat")
 ALL = Rights(frozenset(kind.resource for kind in KNOWN))
+OWN = frozenset({(AIM_SERVICE.resource, "ns")})
+"""What a tenant may list."""
 CACHE = {"cache": {"templateCacheRef": {"kind": "AIMTemplateCache", "namespace": "ns", "name": "weights"}}}
 MODEL = {"resolvedModel": {"kind": "AIMClusterModel", "name": "chosen"}}
 
@@ -115,12 +118,48 @@ async def test_an_object_and_what_belonged_to_it_are_as_they_were(log: History, 
 async def test_of_the_past_as_well_only_what_the_viewer_may_list_is_told(log: History, told: Told) -> None:
     await told.say(CLUSTER_MODELS.name, "chosen", "", status={"status": "Ready"})
     at = await told.say(SERVICES.name, "chat", status={"status": "Running", **MODEL})
-    some = Rights(within=frozenset({(AIM_SERVICE.resource, "ns")}))
+    some = Rights(within=OWN, made={"ns": at - timedelta(seconds=1)})
     assert below(await then(log, Today(), some, CHAT, at)) == {"AIMClusterModel chosen": "not known"}
     assert (await then(log, Today(), some, Ref(AIM_SERVICE, "other", "chat"), at)).content is None
     nothing = await then(log, Today(), Rights(), CHAT, at)
     assert nothing.content is None
     assert list(nothing.unasked) == [str(CHAT)]
+
+
+@pytest.mark.spec("FW-633", "FW-670", "FW-674")
+async def test_who_has_a_namespace_sees_nothing_of_who_had_the_name_before(
+    bus: BusConnection, layout: Layout, log: History, told: Told
+) -> None:
+    before = await told.say(SERVICES.name, "chat", status={"status": "Failed"})
+    await _decided(bus, layout, "d-before", before)
+    # That it was deleted the log does not know.
+    made = await passed()
+    after = await passed()
+    target = target_of(CHAT)
+    assert target is not None
+    heir, unknown = Rights(within=OWN, made={"ns": made}), Rights(within=OWN)
+
+    async def seen(rights: Rights, at: str = "") -> list[object]:
+        page = await past_page(log, Today(), Asked(CHAT, target, rights, at=at), datetime.now(UTC))
+        told, again = await story(log, target, rights), await replayed(log, target, rights)
+        decision = await decision_page(log, Asked(CHAT, target, rights), "d-before")
+        return [page and page.get("state_word"), len(told["bars"]), len(told["moments"]), len(again), decision is None]
+
+    assert await seen(ALL) == ["Failed", 1, 2, 1, False]
+    assert await seen(heir) == ["", 0, 0, 0, True]
+    assert await seen(unknown) == [None, 0, 0, 0, True]
+    assert (await seen(heir, before.isoformat()))[0] is None, "the moment is another tenant's"
+    assert (await then(log, Today(), heir, CHAT, after)).content is None
+    await told.say(SERVICES.name, "chat", status={"status": "Running"})
+    await _decided(bus, layout, "d-after", await passed())
+    assert (await seen(heir))[:4] == ["Running", 0, 2, 1]
+
+
+async def _decided(bus: BusConnection, layout: Layout, name: str, at: datetime) -> None:
+    record = DecisionRecord(
+        id=name, service="serving", controller="service", part=SERVICES.name, namespace="ns", name="chat", at=at
+    )
+    await bus.publish(layout.decision("serving", SERVICES.name, record.key), record.to_json(), {})
 
 
 @pytest.mark.spec("FW-670")
@@ -171,7 +210,9 @@ async def test_stops_are_the_moments_of_the_story_and_lead_to_each_other(log: Hi
     assert target is not None
 
     async def page(stop: str = "", at: str = "") -> JsonObject:
-        return await past_page(log, Today(), Asked(CHAT, target, ALL, stop, at), now)
+        found = await past_page(log, Today(), Asked(CHAT, target, ALL, stop, at), now)
+        assert found is not None
+        return found
 
     last = await page()
     assert (last["state_word"], last["past"]["number"], last["past"]["later"]) == ("Running", 2, "")
@@ -267,6 +308,22 @@ async def test_each_version_is_looked_at_once(
         assert looked == ["chat"]
         await source.delete("chat")
         await eventually(lambda: seen() == both[:1], "it is gone")
+
+
+@pytest.mark.spec("FW-633")
+async def test_when_a_namespace_was_made_is_known_only_while_somebody_vouches_for_it(
+    bus: BusConnection, layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIM_NATS_ROOT", layout.root)
+    source, at = Source(bus, layout, NAMESPACES.name), "2026-11-21T12:00:00Z"
+    namespace = source.change("team", namespace="")
+    namespace["metadata"]["creationTimestamp"] = at
+    await source.publish(Key("", "team"), namespace)
+    async with following(bus) as mirror:
+        await source.mark()
+        await eventually(lambda: mirror.made({"team", "other"}) == {"team": datetime.fromisoformat(at)}, "it is known")
+        mirror._world.mark(NAMESPACES, fresh=False)
+        assert mirror.made({"team"}) == {}
 
 
 @pytest.mark.spec("FW-673")

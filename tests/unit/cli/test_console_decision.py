@@ -19,6 +19,7 @@ from controller_runtime.replay import Replayed, Verdict
 CHAT = Ref(AIM_SERVICE, "team", "chat")
 EVIL = "<script>alert(1)</script>\x1b[2J"
 OWN = frozenset({(AIM_SERVICE.resource, "team"), (INFERENCE_SERVICE.resource, "team")})
+MADE = {"team": NOW}
 RECORD = DecisionRecord(
     id="d1", service="serving", controller="service", part=SERVICES.name, namespace="team", name="chat", at=NOW,
     woken_by=EVIL,
@@ -61,7 +62,7 @@ def shown(content: JsonObject) -> str:
 
 @pytest.mark.spec("FW-674")
 def test_what_was_read_planned_and_written_and_what_today_would_be() -> None:
-    everything = Rights(frozenset({one.resource for one in (AIM_CLUSTER_MODEL, AIM_ARTIFACT)}), OWN)
+    everything = Rights(frozenset({one.resource for one in (AIM_CLUSTER_MODEL, AIM_ARTIFACT)}), OWN, MADE)
     content = page(everything, Verdict.DIFFERENT, "status.status: Starting, now Running")
     assert [(one["what"], one["found"]) for one in content["read"]] == [
         ("AIMService team/chat", True),
@@ -77,7 +78,7 @@ def test_what_was_read_planned_and_written_and_what_today_would_be() -> None:
 
 @pytest.mark.spec("FW-674", "FW-633")
 def test_nothing_is_told_of_objects_that_the_viewer_may_not_see() -> None:
-    content = page(Rights(within=OWN), Verdict.DIFFERENT, "children: secret-artifact")
+    content = page(Rights(within=OWN, made=MADE), Verdict.DIFFERENT, "children: secret-artifact")
     assert (content["unseen"], content["hidden"]) == (1, 2)
     assert content["because"] == ["it read objects that you may not see"]
     text = shown(content)
@@ -88,6 +89,6 @@ def test_nothing_is_told_of_objects_that_the_viewer_may_not_see() -> None:
 
 @pytest.mark.spec("FW-674", "FW-554")
 def test_what_users_wrote_stays_text_on_the_page_of_a_decision() -> None:
-    text = shown(page(Rights(within=OWN)))
+    text = shown(page(Rights(within=OWN, made=MADE)))
     assert "<script>alert" not in text
     assert "\x1b" not in text

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -87,7 +87,8 @@ class Console:
 
     async def _sight(self, viewer: Viewer) -> Sight:
         rights = await viewer.access.rights(_KINDS, sorted(self.mirror.namespaces))
-        return Sight(self.mirror, rights, viewer.name)
+        made = self.mirror.made({namespace for _, namespace in rights.within})
+        return Sight(self.mirror, replace(rights, made=made), viewer.name)
 
     # Pages
 
@@ -128,9 +129,11 @@ class Console:
 
     async def _past(self, request: Request, sight: Sight) -> Response:
         asked = log_pages.asked(request.path_params, request.query_params, sight.rights)
-        if asked is None:
+        found = None
+        if asked is not None:
+            found = await log_pages.past_page(self.mirror.history, self.mirror, asked, _now())
+        if found is None:
             return _missing(self._frame("", sight), request)
-        found = await log_pages.past_page(self.mirror.history, self.mirror, asked, _now())
         return _page("object.html", self._frame("", sight) | found | {"up": _above(request)})
 
     async def _decision(self, request: Request, sight: Sight) -> Response:

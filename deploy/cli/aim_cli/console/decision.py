@@ -29,7 +29,7 @@ async def decision_page(log: History, asked: Asked, wanted: str) -> JsonObject |
     """
     part, key = asked.target.part.name, asked.target.key
     found = next((one.record for one in await log.decisions_of(part, key) if one.record.id == wanted), None)
-    if found is None:
+    if found is None or not asked.may_see(found.at):
         return None
     moment = DecisionFilter(found.service, part, key.namespace, key.name, found.at, found.at)
     again = [one async for one in Replayer(log, services()).decisions(moment) if one.stored.record.id == wanted]
@@ -43,7 +43,7 @@ def told(record: DecisionRecord, again: Replayed | None, asked: Asked) -> JsonOb
         again: ``None`` where the log has lost it in the meantime.
     """
     rights = asked.rights
-    read = [one for one in record.reads.objects if is_shown(kind_name(one.part), one.key, rights)]
+    read = [one for one in record.reads.objects if is_shown(kind_name(one.part), one.key, rights, record.at)]
     plan, hidden = _planned(record, rights)
     return {
         "ref": asked.ref,
@@ -61,7 +61,7 @@ def told(record: DecisionRecord, again: Replayed | None, asked: Asked) -> JsonOb
         ],
         "looked_up": _look_ups(record),
         "unseen": len(record.reads.objects) - len(read),
-        "writes": [one for one in record.writes if is_shown(one.kind, Key(one.namespace, one.name), rights)],
+        "writes": [one for one in record.writes if is_shown(one.kind, Key(one.namespace, one.name), rights, record.at)],
         "plan": json.dumps(plan, indent=2) if plan else "",
         "hidden": hidden,
         "verdict": "undetermined" if again is None else again.verdict.value,
@@ -77,7 +77,9 @@ def _planned(record: DecisionRecord, rights: Rights) -> tuple[JsonObject, int]:
         # Of a plan that was too long digests are kept, which tell names at most.
         items = plan.get(member)
         if isinstance(items, list):
-            plan[member] = [one for one in items if is_shown(kind_name(one.get("part", "")), _key(one), rights)]
+            plan[member] = [
+                one for one in items if is_shown(kind_name(one.get("part", "")), _key(one), rights, record.at)
+            ]
             hidden += len(items) - len(plan[member])
     return {name: value for name, value in plan.items() if value not in ([], {})}, hidden
 

@@ -44,6 +44,10 @@ class Asked:
     stop: str = ""
     at: str = ""
 
+    def may_see(self, at: datetime) -> bool:
+        """Whether they may see how it was at a moment."""
+        return self.rights.admitted(self.ref.kind.resource, self.ref.namespace, at)
+
 
 def asked(path: Mapping[str, str], query: Mapping[str, str], rights: Rights) -> Asked | None:
     """What an address asks for; ``None`` if it names no object that the viewer may see.
@@ -57,8 +61,8 @@ def asked(path: Mapping[str, str], query: Mapping[str, str], rights: Rights) -> 
     return Asked(ref, target, rights, query.get("stop", ""), query.get("at", ""))
 
 
-async def past_page(log: History, present: Present, wanted: Asked, now: datetime) -> JsonObject:
-    """An object as it was.
+async def past_page(log: History, present: Present, wanted: Asked, now: datetime) -> JsonObject | None:
+    """An object as it was; ``None`` of a moment that the viewer may not see.
 
     Raises:
         TargetError: the moment is none.
@@ -66,6 +70,8 @@ async def past_page(log: History, present: Present, wanted: Asked, now: datetime
     """
     stops = stops_of(await seen_moments(log, wanted.target, wanted.rights))
     at = chosen(stops, wanted, now)
+    if not wanted.may_see(at):
+        return None
     found = await then(log, present, wanted.rights, wanted.ref, at)
     number = max((place for place, one in enumerate(stops) if one.at <= at), default=None)
     content = found.content or {"ref": wanted.ref, "state_word": "", "mark": "rest"}

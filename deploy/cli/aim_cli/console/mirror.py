@@ -14,6 +14,7 @@ from aim_cli.connecting import broker, layout
 from aim_cli.parts import PARTS
 from aim_cli.refs import JsonObject, Ref
 from aim_cli.resources import Resource
+from aim_domain.parts import NAMESPACES
 from controller_runtime import Key
 from controller_runtime.api.meta import Resource as Meta
 from controller_runtime.bus.connection import BusConnection
@@ -138,6 +139,14 @@ class Mirror:
     def namespaces(self) -> set[str]:
         """Namespaces with an object of any kind."""
         return {entry.key.namespace for part in SHOWN for entry in self._world.all(part) if entry.key.namespace}
+
+    def made(self, namespaces: Iterable[str]) -> dict[str, datetime]:
+        """When namespaces were made, of those that are there; none while that is not vouched for."""
+        if not self._world.is_fresh(NAMESPACES):
+            return {}
+        known = ((name, self._world.get(NAMESPACES, Key("", name))) for name in namespaces)
+        told = ((name, entry.raw["metadata"].get("creationTimestamp")) for name, entry in known if entry is not None)
+        return {name: datetime.fromisoformat(at) for name, at in told if at}
 
     def holds(self, kind: Resource) -> bool:
         """Whether objects of a kind are published at all."""

@@ -41,7 +41,7 @@ class Drawn:
 
 async def story(history: History, wanted: Target, rights: Rights) -> JsonObject:
     """Bars and moments of an object; of others only what the viewer may see."""
-    bars = [bar for bar in await waterfall(history, wanted) if is_shown(bar.kind, bar.key, rights)]
+    bars = [bar for bar in await waterfall(history, wanted) if is_shown(bar.kind, bar.key, rights, bar.begun)]
     moments = await seen_moments(history, wanted, rights)
     return {
         "bars": drawn(bars),
@@ -53,13 +53,13 @@ async def story(history: History, wanted: Target, rights: Rights) -> JsonObject:
 
 async def seen_moments(history: History, wanted: Target, rights: Rights) -> list[Moment]:
     """The newest moments of an object's story, as far as the viewer may see them."""
-    return [one for one in await timeline(history, wanted) if is_shown(one.kind, one.key, rights)][-MOST:]
+    return [one for one in await timeline(history, wanted) if is_shown(one.kind, one.key, rights, one.at)][-MOST:]
 
 
-def is_shown(kind: str, key: Key, rights: Rights) -> bool:
-    """Whether a viewer may see an object of a kind; of kinds that nobody is asked about nobody."""
+def is_shown(kind: str, key: Key, rights: Rights, at: datetime) -> bool:
+    """Whether a viewer may see an object of a kind as it was; of kinds that nobody is asked about nobody."""
     known = next((one for one in KNOWN if one.kind == kind), None)
-    return known is not None and rights.admits(known.resource, key.namespace)
+    return known is not None and rights.admitted(known.resource, key.namespace, at)
 
 
 def drawn(bars: Sequence[Bar]) -> list[Drawn]:
@@ -113,11 +113,15 @@ async def replayed(history: History, wanted: Target, rights: Rights) -> list[Jso
 
     What is otherwise or missing names what the decision read, and is told only to who may see all of that.
     """
-    about = DecisionFilter(part=wanted.part.name, namespace=wanted.key.namespace, name=wanted.key.name)
+    key = wanted.key
+    since = rights.since(wanted.part.kind.resource, key.namespace)
+    if since is None:
+        return []
+    about = DecisionFilter(part=wanted.part.name, namespace=key.namespace, name=key.name, since=since)
     return [
         {
             "at": one.stored.record.at,
-            "link": _link(wanted.part.kind.kind, wanted.key, one.stored.record.id),
+            "link": _link(wanted.part.kind.kind, key, one.stored.record.id),
             "service": one.stored.record.service,
             "did": deeds(one.stored.record),
             "verdict": one.verdict.value,
@@ -130,7 +134,7 @@ async def replayed(history: History, wanted: Target, rights: Rights) -> list[Jso
 def because(one: Replayed, rights: Rights) -> list[str]:
     """What is otherwise or missing, for who may see all that the decision read."""
     reasons = [*one.differences, *(f"missing: {what}" for what in one.missing)]
-    read = ((kind_name(read.part), read.key) for read in one.stored.record.reads.objects)
-    if reasons and not all(is_shown(kind, key, rights) for kind, key in read):
+    record = one.stored.record
+    if reasons and not all(is_shown(kind_name(one.part), one.key, rights, record.at) for one in record.reads.objects):
         return ["it read objects that you may not see"]
     return reasons

@@ -64,6 +64,7 @@ class Past:
 
     at: datetime
     present: Present
+    rights: Rights
     since: datetime | None = None
     narrowed: bool = False
     _told: dict[Resource, dict[Ref, Told]] = field(default_factory=lambda: defaultdict(dict))
@@ -141,6 +142,10 @@ class Past:
         if found is None:
             return
         kind = _RESOURCES[found.part]
+        since = self.rights.since(kind.resource, found.key.namespace)
+        # The last version before may be of who had a namespace of that name before.
+        if since is None or (found.version is not None and found.version.state.time < since):
+            return
         ref, told = Ref(kind, found.key.namespace, found.key.name), _told(kind, found)
         before = self._told[kind].get(ref)
         # A kind may have several parts, and an object is in one of them.
@@ -181,9 +186,9 @@ async def then(log: History, present: Present, rights: Rights, ref: Ref, at: dat
     Raises:
         BusError: the log cannot be read.
     """
-    past = Past(at, present, (await log.complete_since()).get("versions"))
+    past = Past(at, present, rights, (await log.complete_since()).get("versions"))
     while True:
-        sight = Sight(past, rights)
+        sight = Sight(past, rights.then(at))
         found = pages.one_object(sight, ref, at, lambda one: address(one, at))
         if not await past.read_on(log):
             break
