@@ -1,6 +1,6 @@
 """The story of an object across the five services: what changed, who decided what, and what was written."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
@@ -87,10 +87,24 @@ async def related(history: History, wanted: Target, *, everywhere: bool = False)
     return Related(versions, frozenset(concerned), records)
 
 
-async def timeline(history: History, wanted: Target, *, everywhere: bool = False) -> list[Moment]:
-    """The versions of the object, and every decision that belongs to its story."""
+def _whole(record: DecisionRecord) -> DecisionRecord:
+    return record
+
+
+async def timeline(
+    history: History,
+    wanted: Target,
+    *,
+    everywhere: bool = False,
+    told: Callable[[DecisionRecord], DecisionRecord] = _whole,
+) -> list[Moment]:
+    """The versions of the object, and every decision that belongs to its story.
+
+    Args:
+        told: as much of a decision as the reader may see.
+    """
     found = await related(history, wanted, everywhere=everywhere)
-    moments = [*_of_versions(found.versions), *of_records(found.records)]
+    moments = [*_of_versions(found.versions), *of_records(map(told, found.records))]
     return sorted(moments, key=lambda moment: moment.at)
 
 

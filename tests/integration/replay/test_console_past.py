@@ -25,7 +25,7 @@ from aim_domain.parts import CLUSTER_MODELS, DISCOVERY_PODS, NAMESPACES, PREDICT
 from controller_runtime import Key, Part
 from controller_runtime.bus.chain import Knowledge
 from controller_runtime.bus.connection import BusConnection
-from controller_runtime.bus.decision import DecisionRecord
+from controller_runtime.bus.decision import DecisionRecord, RecordedWrite
 from controller_runtime.bus.envelope import Verb
 from controller_runtime.bus.history import History
 from controller_runtime.bus.subjects import Layout
@@ -155,10 +155,29 @@ async def test_who_has_a_namespace_sees_nothing_of_who_had_the_name_before(
     assert (await seen(heir))[:4] == ["Running", 0, 2, 1]
 
 
-async def _decided(bus: BusConnection, layout: Layout, name: str, at: datetime) -> None:
+@pytest.mark.spec("FW-633", "FW-670")
+async def test_neither_story_nor_stops_nor_replay_name_what_the_viewer_may_not_see(
+    bus: BusConnection, layout: Layout, log: History, told: Told
+) -> None:
+    at = await told.say(SERVICES.name, "chat", status={"status": "Pending"})
+    await _decided(bus, layout, "d1", at, RecordedWrite(verb="apply", kind="Job", namespace="ns", name="secret-job"))
+    target = target_of(CHAT)
+    assert target is not None
+    some = Rights(within=OWN, made={"ns": at - timedelta(minutes=1)})
+    for rights, named in ((ALL, True), (some, False)):
+        pages = (
+            await story(log, target, rights),
+            await replayed(log, target, rights),
+            await past_page(log, Today(), Asked(CHAT, target, rights), await passed()),
+        )
+        assert [("secret-job" in str(page)) for page in pages] == [named] * 3
+
+
+async def _decided(bus: BusConnection, layout: Layout, name: str, at: datetime, *writes: RecordedWrite) -> None:
     record = DecisionRecord(
-        id=name, service="serving", controller="service", part=SERVICES.name, namespace="ns", name="chat", at=at
-    )
+        id=name, service="serving", controller="service", part=SERVICES.name, namespace="ns", name="chat", at=at,
+        writes=writes,
+    )  # fmt: skip
     await bus.publish(layout.decision("serving", SERVICES.name, record.key), record.to_json(), {})
 
 

@@ -1,11 +1,10 @@
 """One decision: what it read, what it planned and wrote, and whether the code of today decides the same (FW-674)."""
 
 import json
-from typing import Final
 
-from aim_cli.console.access import Rights
 from aim_cli.console.log_pages import Asked
-from aim_cli.console.past import because, is_shown
+from aim_cli.console.past import because
+from aim_cli.console.seen import is_seen, planned, saw_all, shown, woken_by
 from aim_cli.console.then import address
 from aim_cli.log_targets import kind_name
 from aim_cli.refs import JsonObject, Ref
@@ -16,9 +15,6 @@ from controller_runtime import Key
 from controller_runtime.bus.decision import DecisionRecord
 from controller_runtime.bus.history import DecisionFilter, History
 from controller_runtime.replay import Replayed, Replayer
-
-_OF_OBJECTS: Final = ("children", "patches", "deletes")
-"""Members of a plan that are lists of what it does to objects, which its reader need not be allowed to see."""
 
 
 async def decision_page(log: History, asked: Asked, wanted: str) -> JsonObject | None:
@@ -43,11 +39,12 @@ def told(record: DecisionRecord, again: Replayed | None, asked: Asked) -> JsonOb
         again: ``None`` where the log has lost it in the meantime.
     """
     rights = asked.rights
-    read = [one for one in record.reads.objects if is_shown(kind_name(one.part), one.key, rights, record.at)]
-    plan, hidden = _planned(record, rights)
+    read = [one for one in record.reads.objects if is_seen(kind_name(one.part), one.key, record, rights)]
+    plan, hidden = planned(record, rights)
     return {
         "ref": asked.ref,
         "record": record,
+        "woken_by": woken_by(record, rights),
         "then": address(asked.ref, record.at),
         "trace": trace_id(record.traceparent),
         "read": [
@@ -61,33 +58,13 @@ def told(record: DecisionRecord, again: Replayed | None, asked: Asked) -> JsonOb
         ],
         "looked_up": _look_ups(record),
         "unseen": len(record.reads.objects) - len(read),
-        "writes": [one for one in record.writes if is_shown(one.kind, Key(one.namespace, one.name), rights, record.at)],
+        "writes": shown(record, rights).writes,
         "plan": json.dumps(plan, indent=2) if plan else "",
         "hidden": hidden,
         "verdict": "undetermined" if again is None else again.verdict.value,
         "because": ["the log does not hold it any more"] if again is None else because(again, rights),
-        "beyond": [] if again is None or len(read) < len(record.reads.objects) else list(again.beyond),
+        "beyond": [] if again is None or not saw_all(record, rights) else list(again.beyond),
     }
-
-
-def _planned(record: DecisionRecord, rights: Rights) -> tuple[JsonObject, int]:
-    """The plan without what it does to objects that the viewer may not see, and how much that is."""
-    plan, hidden = dict(record.plan), 0
-    for member in _OF_OBJECTS:
-        # Of a plan that was too long digests are kept, which tell names at most.
-        items = plan.get(member)
-        if isinstance(items, list):
-            plan[member] = [
-                one for one in items if is_shown(kind_name(one.get("part", "")), _key(one), rights, record.at)
-            ]
-            hidden += len(items) - len(plan[member])
-    return {name: value for name, value in plan.items() if value not in ([], {})}, hidden
-
-
-def _key(item: JsonObject) -> Key:
-    metadata = (item.get("body") or {}).get("metadata") or {}
-    own = {name: item.get(name) or metadata.get(name) or "" for name in ("namespace", "name")}
-    return Key(own["namespace"], own["name"])
 
 
 def _look_ups(record: DecisionRecord) -> list[str]:

@@ -8,7 +8,8 @@ from urllib.parse import quote
 
 from aim_cli.console.access import Rights
 from aim_cli.console.pages import href
-from aim_cli.log_targets import Target, kind_name
+from aim_cli.console.seen import is_shown, saw_all, shown
+from aim_cli.log_targets import Target
 from aim_cli.refs import JsonObject, Ref
 from aim_cli.resources import KNOWN
 from aim_cli.services import services
@@ -53,13 +54,8 @@ async def story(history: History, wanted: Target, rights: Rights) -> JsonObject:
 
 async def seen_moments(history: History, wanted: Target, rights: Rights) -> list[Moment]:
     """The newest moments of an object's story, as far as the viewer may see them."""
-    return [one for one in await timeline(history, wanted) if is_shown(one.kind, one.key, rights, one.at)][-MOST:]
-
-
-def is_shown(kind: str, key: Key, rights: Rights, at: datetime) -> bool:
-    """Whether a viewer may see an object of a kind as it was; of kinds that nobody is asked about nobody."""
-    known = next((one for one in KNOWN if one.kind == kind), None)
-    return known is not None and rights.admitted(known.resource, key.namespace, at)
+    told = await timeline(history, wanted, told=lambda record: shown(record, rights))
+    return [one for one in told if is_shown(one.kind, one.key, rights, one.at)][-MOST:]
 
 
 def drawn(bars: Sequence[Bar]) -> list[Drawn]:
@@ -123,7 +119,7 @@ async def replayed(history: History, wanted: Target, rights: Rights) -> list[Jso
             "at": one.stored.record.at,
             "link": _link(wanted.part.kind.kind, key, one.stored.record.id),
             "service": one.stored.record.service,
-            "did": deeds(one.stored.record),
+            "did": deeds(shown(one.stored.record, rights)),
             "verdict": one.verdict.value,
             "because": because(one, rights),
         }
@@ -134,7 +130,6 @@ async def replayed(history: History, wanted: Target, rights: Rights) -> list[Jso
 def because(one: Replayed, rights: Rights) -> list[str]:
     """What is otherwise or missing, for who may see all that the decision read."""
     reasons = [*one.differences, *(f"missing: {what}" for what in one.missing)]
-    record = one.stored.record
-    if reasons and not all(is_shown(kind_name(one.part), one.key, rights, record.at) for one in record.reads.objects):
+    if reasons and not saw_all(one.stored.record, rights):
         return ["it read objects that you may not see"]
     return reasons
