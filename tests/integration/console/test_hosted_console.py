@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from html import escape
 from http.cookies import SimpleCookie
 from pathlib import Path
 from typing import NamedTuple
@@ -63,6 +64,10 @@ async def test_who_logs_in_sees_the_pages_until_they_log_out(house: House, ada: 
     assert before.status == 401
     assert 'name="next" value="/objects/aimservices/team-a/chat"' in before.text
     assert "chat</h1>" not in before.text
+    asked_for = "/objects/aimservices/team-a/chat/past?at=2026-11-23T14:05:00%2B02:00&stop=1"
+    assert f'name="next" value="{escape(asked_for)}"' in (await ada.get(asked_for)).text
+    async with browser(house.address) as other:
+        assert (await other.log_in(token, asked_for)).headers["location"] == asked_for
     entered = await ada.log_in(f" {token[:4]}\n{token[4:]} ", "/objects/aimservices/team-a/chat")
     assert (entered.status, entered.headers["location"]) == (303, "/objects/aimservices/team-a/chat")
     [cookie] = SimpleCookie(entered.headers["set-cookie"]).values()

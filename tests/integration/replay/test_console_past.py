@@ -15,8 +15,10 @@ from aim_cli.console.bus_page import bus_page
 from aim_cli.console.decision import decision_page
 from aim_cli.console.log_pages import Asked, asked, past_page
 from aim_cli.console.mirror import Mirror
+from aim_cli.console.pages import href
 from aim_cli.console.past import replayed, story
-from aim_cli.console.then import ELSEWHERE, Then, then
+from aim_cli.console.templating import render
+from aim_cli.console.then import ELSEWHERE, Then, address, then
 from aim_cli.errors import TargetError
 from aim_cli.log_targets import target_of
 from aim_cli.refs import JsonObject, Ref
@@ -246,8 +248,27 @@ async def test_stops_are_the_moments_of_the_story_and_lead_to_each_other(log: Hi
     long_ago = await page(at="1h")
     assert (long_ago["absent"], long_ago["past"]["number"]) == ("It was not there.", None)
     assert (await page(stop="99"))["past"]["number"] == 2
+    assert (await page(stop="9" * 5000))["past"]["number"] == 2
     with pytest.raises(TargetError):
         await page(at="yesterday")
+
+
+@pytest.mark.spec("FW-670")
+@pytest.mark.parametrize("zone", ["+02:00", " 02:00", "+0200"])
+async def test_a_moment_of_another_zone_is_told_in_utc_and_leads_to_itself(log: History, told: Told, zone: str) -> None:
+    await told.say(SERVICES.name, "chat", status={"status": "Running"})
+    path = {"plural": "aimservices", "namespace": "ns", "name": "chat"}
+    wanted = asked(path, {"at": f"2099-11-23T14:05:00{zone}"}, ALL)
+    assert wanted is not None
+    found = await past_page(log, Today(), wanted, datetime.now(UTC))
+    assert found is not None
+    text = render(
+        "object.html",
+        {"place": "", "version": 1, "complete": True, "lost_at": None, "trouble": "", "up": href(CHAT)} | found,
+    )
+    assert "2099-11-23 12:05:00.000" in text
+    link = address(CHAT, datetime.fromisoformat("2099-11-23T14:05:00+02:00"))
+    assert link == "/objects/aimservices/ns/chat/past?at=2099-11-23T12:05:00Z"
 
 
 @pytest.mark.spec("FW-670")

@@ -8,8 +8,9 @@ until it asks for nothing more. An object costs its own versions, a look-up in a
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final, Protocol, TypeVar
+from urllib.parse import quote
 
 from aim_cli.console import pages
 from aim_cli.console.access import Rights
@@ -198,4 +199,4 @@ async def then(log: History, present: Present, rights: Rights, ref: Ref, at: dat
 
 def address(ref: Ref, at: datetime) -> str:
     """Where an object's page of a moment is."""
-    return f"{pages.href(ref)}/past?at={at.isoformat().replace('+00:00', 'Z')}"
+    return f"{pages.href(ref)}/past?at={quote(at.astimezone(UTC).isoformat().replace('+00:00', 'Z'), safe=':')}"
