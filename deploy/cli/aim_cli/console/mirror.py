@@ -62,8 +62,11 @@ class Mirror:
     Attributes:
         version: rises with every change.
         lost_at: since when the broker has not answered; ``None`` while it does.
+        following: of a `mirror`; when it ends, nothing more is learnt.
         ended: set when nobody is told of changes any more, because the process is about to end.
     """
+
+    following: asyncio.Future[None]
 
     def __init__(self, connection: BusConnection) -> None:
         self.version = 0
@@ -210,9 +213,9 @@ async def mirror(nats_url: str, *, at_once: bool = True) -> AsyncIterator[Mirror
     """
     async with broker(nats_url, at_once=at_once) as connection:
         found = Mirror(connection)
-        following = asyncio.ensure_future(found.run())
+        found.following = asyncio.ensure_future(found.run())
         try:
             yield found
         finally:
-            following.cancel()
-            await asyncio.wait((following,))
+            found.following.cancel()
+            await asyncio.wait((found.following,))
