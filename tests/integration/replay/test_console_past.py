@@ -6,13 +6,17 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import aiohttp
 import pytest
 from support.bus_source import Source
 from support.nats import eventually
 
-from aim_cli.console.access import Rights
+from aim_cli.console import past
+from aim_cli.console.access import Access, Rights
+from aim_cli.console.app import Console
 from aim_cli.console.bus_page import bus_page
 from aim_cli.console.decision import decision_page
+from aim_cli.console.door import PrivateDoor
 from aim_cli.console.log_pages import Asked, asked, past_page
 from aim_cli.console.mirror import Mirror
 from aim_cli.console.pages import href
@@ -24,6 +28,7 @@ from aim_cli.log_targets import target_of
 from aim_cli.refs import JsonObject, Ref
 from aim_cli.resources import AIM_CLUSTER_MODEL, AIM_SERVICE, AIM_TEMPLATE_CACHE, KNOWN, POD, Resource
 from aim_domain.parts import CLUSTER_MODELS, DISCOVERY_PODS, NAMESPACES, PREDICTOR_PODS, SERVICES, TEMPLATE_CACHES
+from aim_local.ports import free_port
 from controller_runtime import Key, Part
 from controller_runtime.bus.chain import Knowledge
 from controller_runtime.bus.connection import BusConnection
@@ -31,9 +36,12 @@ from controller_runtime.bus.decision import DecisionRecord, RecordedWrite
 from controller_runtime.bus.envelope import Verb
 from controller_runtime.bus.history import History
 from controller_runtime.bus.subjects import Layout
+from controller_runtime.manager.http import HttpServer
+from controller_runtime.manager.settings import Address
 
 CHAT = Ref(AIM_SERVICE, "ns", "chat")
 ALL = Rights(frozenset(kind.resource for kind in KNOWN))
+FRAME = {"place": "", "version": 1, "complete": True, "lost_at": None, "unasked": {}, "trouble": ""}
 OWN = frozenset({(AIM_SERVICE.resource, "ns")})
 """What a tenant may list."""
 CACHE = {"cache": {"templateCacheRef": {"kind": "AIMTemplateCache", "namespace": "ns", "name": "weights"}}}
@@ -143,9 +151,16 @@ async def test_who_has_a_namespace_sees_nothing_of_who_had_the_name_before(
 
     async def seen(rights: Rights, at: str = "") -> list[object]:
         page = await past_page(log, Today(), Asked(CHAT, target, rights, at=at), datetime.now(UTC))
-        told, again = await story(log, target, rights), await replayed(log, target, rights)
+        told = await story(log, target, rights)
+        again = (await replayed(log, target, rights))["decisions"]
         decision = await decision_page(log, Asked(CHAT, target, rights), "d-before")
-        return [page and page.get("state_word"), len(told["bars"]), len(told["moments"]), len(again), decision is None]
+        return [
+            page and page.get("state_word"),
+            len(told["bars"]),
+            len(told["moments"]),
+            len(again),
+            decision is None,
+        ]
 
     assert await seen(ALL) == ["Failed", 1, 2, 1, False]
     assert await seen(heir) == ["", 0, 0, 0, True]
@@ -262,10 +277,7 @@ async def test_a_moment_of_another_zone_is_told_in_utc_and_leads_to_itself(log: 
     assert wanted is not None
     found = await past_page(log, Today(), wanted, datetime.now(UTC))
     assert found is not None
-    text = render(
-        "object.html",
-        {"place": "", "version": 1, "complete": True, "lost_at": None, "trouble": "", "up": href(CHAT)} | found,
-    )
+    text = render("object.html", FRAME | found | {"up": href(CHAT)})
     assert "2099-11-23 12:05:00.000" in text
     link = address(CHAT, datetime.fromisoformat("2099-11-23T14:05:00+02:00"))
     assert link == "/objects/aimservices/ns/chat/past?at=2099-11-23T12:05:00Z"
@@ -304,6 +316,57 @@ async def test_a_decision_is_found_by_its_id_among_those_about_the_object(
     assert found["because"] == ["missing: the settings: an older release did not record them"]
     assert await decision_page(log, wanted, "d2") is None, "it is about another object"
     assert asked({"plural": "aimservices", "namespace": "ns", "name": "chat"}, {}, Rights()) is None
+
+
+@pytest.mark.spec("FW-682")
+async def test_of_many_decisions_the_newest_are_taken_again_and_the_page_says_so(
+    bus: BusConnection, layout: Layout, log: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(past, "MOST", 3)
+    target, now = target_of(CHAT), datetime.now(UTC)
+    assert target is not None
+    for number in range(3):
+        await _decided(bus, layout, f"d{number}", now + timedelta(seconds=number))
+    assert (await replayed(log, target, ALL))["left_out"] == 0
+    for number in range(3, 5):
+        await _decided(bus, layout, f"d{number}", now + timedelta(seconds=number))
+    found = await replayed(log, target, ALL)
+    assert [one["link"][-2:] for one in found["decisions"]] == ["d2", "d3", "d4"]
+    assert "The newest 3; 2 before them" in render("replay.html", FRAME | found | {"title": "chat", "up": href(CHAT)})
+
+
+@pytest.mark.spec("FW-682")
+async def test_a_few_pages_are_made_from_the_log_at_once(
+    bus: BusConnection, layout: Layout, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIM_NATS_ROOT", layout.root)
+    await told.say(SERVICES.name, "chat", status={"status": "Running"})
+
+    async def review(_: JsonObject) -> JsonObject:
+        return {"status": {"allowed": True}}
+
+    async with following(bus) as mirror:
+        console, port = Console(mirror, PrivateDoor(Access(review), "token")), free_port()
+        server = HttpServer(console.application(), Address("127.0.0.1", port))
+        serving = asyncio.ensure_future(server.run())
+        jar = aiohttp.CookieJar(unsafe=True)
+        async with aiohttp.ClientSession(f"http://127.0.0.1:{port}", cookie_jar=jar) as viewer:
+            await viewer.get("/?token=token")
+
+            async def answered(path: str) -> tuple[int, str]:
+                async with viewer.get(path) as answer:
+                    return answer.status, answer.headers.get("retry-after", "")
+
+            paths = [f"{href(CHAT)}/{page}" for page in ("story", "past", "replay", "replay/none")]
+            assert [await answered(path) for path in paths] == [(200, "")] * 3 + [(404, "")]
+            # As many as one viewer may have under way.
+            assert [console.readings.take("") for _ in range(2)] == [True, True]
+            assert {await answered(path) for path in (*paths, "/bus/holes")} == {(429, "1")}
+            assert await answered("/") == (200, "")
+            console.readings.leave("")
+            assert [await answered(path) for path in paths] == [(200, "")] * 3 + [(404, "")]
+        serving.cancel()
+        await asyncio.wait((serving,))
 
 
 # The present

@@ -1,7 +1,8 @@
 """The story of one object, and its decisions taken again, from the log (FW-631, FW-633)."""
 
+import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 from urllib.parse import quote
@@ -20,7 +21,7 @@ from controller_runtime.bus.history import DecisionFilter, History
 from controller_runtime.replay import Replayed, Replayer
 
 MOST: Final = 300
-"""Lines of a story; the newest."""
+"""Lines of a story, and decisions that are taken again; the newest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,27 +105,37 @@ def _link(kind: str, key: Key, decision: str) -> str:
     return f"{href(Ref(known, key.namespace, key.name))}/replay/{quote(decision, safe='')}"
 
 
-async def replayed(history: History, wanted: Target, rights: Rights) -> list[JsonObject]:
-    """Every decision about an object, taken again by the code that is installed here.
+async def replayed(history: History, wanted: Target, rights: Rights) -> JsonObject:
+    """The newest decisions about an object, taken again by the code that is installed here.
 
     What is otherwise or missing names what the decision read, and is told only to who may see all of that.
     """
     key = wanted.key
     since = rights.since(wanted.part.kind.resource, key.namespace)
     if since is None:
-        return []
+        return {"decisions": [], "left_out": 0}
     about = DecisionFilter(part=wanted.part.name, namespace=key.namespace, name=key.name, since=since)
-    return [
-        {
-            "at": one.stored.record.at,
-            "link": _link(wanted.part.kind.kind, key, one.stored.record.id),
-            "service": one.stored.record.service,
-            "did": deeds(shown(one.stored.record, rights)),
-            "verdict": one.verdict.value,
-            "because": because(one, rights),
-        }
-        async for one in Replayer(history, services()).decisions(about)
-    ]
+    left_out = 0
+    if len(stored := await history.decisions(about)) > MOST:
+        about, left_out = replace(about, since=stored[-MOST].record.at), len(stored) - MOST
+    decisions = []
+    async for one in Replayer(history, services()).decisions(about):
+        decisions.append(_replayed(one, wanted, rights))
+        # Whoever asks for another page meanwhile is answered.
+        await asyncio.sleep(0)
+    return {"decisions": decisions[-MOST:], "left_out": left_out}
+
+
+def _replayed(one: Replayed, wanted: Target, rights: Rights) -> JsonObject:
+    record = one.stored.record
+    return {
+        "at": record.at,
+        "link": _link(wanted.part.kind.kind, wanted.key, record.id),
+        "service": record.service,
+        "did": deeds(shown(record, rights)),
+        "verdict": one.verdict.value,
+        "because": because(one, rights),
+    }
 
 
 def because(one: Replayed, rights: Rights) -> list[str]:
