@@ -169,7 +169,8 @@ async def test_who_has_a_namespace_sees_nothing_of_who_had_the_name_before(
     assert (await then(log, Today(), heir, CHAT, after)).content is None
     await told.say(SERVICES.name, "chat", status={"status": "Running"})
     await _decided(bus, layout, "d-after", await passed())
-    assert (await seen(heir))[:4] == ["Running", 0, 2, 1]
+    assert (await seen(heir))[:4] == ["Running", 1, 2, 1]
+    assert "Failed" not in str(await story(log, target, heir)), "nor what it was before"
 
 
 @pytest.mark.spec("FW-633", "FW-670")

@@ -14,7 +14,7 @@ from aim_cli.log_targets import Target
 from aim_cli.refs import JsonObject, Ref
 from aim_cli.resources import KNOWN
 from aim_cli.services import services
-from aim_cli.timeline import Moment, deeds, timeline
+from aim_cli.timeline import Moment, Reader, deeds, timeline
 from aim_cli.waterfall import Bar, waterfall
 from controller_runtime import Key
 from controller_runtime.bus.history import DecisionFilter, History
@@ -43,7 +43,8 @@ class Drawn:
 
 async def story(history: History, wanted: Target, rights: Rights) -> JsonObject:
     """Bars and moments of an object; of others only what the viewer may see."""
-    bars = [bar for bar in await waterfall(history, wanted) if is_shown(bar.kind, bar.key, rights, bar.begun)]
+    found = await waterfall(history, wanted, reader_of(rights))
+    bars = [bar for bar in found if is_shown(bar.kind, bar.key, rights, bar.begun)]
     moments = await seen_moments(history, wanted, rights)
     return {
         "bars": drawn(bars),
@@ -55,8 +56,15 @@ async def story(history: History, wanted: Target, rights: Rights) -> JsonObject:
 
 async def seen_moments(history: History, wanted: Target, rights: Rights) -> list[Moment]:
     """The newest moments of an object's story, as far as the viewer may see them."""
-    told = await timeline(history, wanted, told=lambda record: shown(record, rights))
+    told = await timeline(history, wanted, reader=reader_of(rights))
     return [one for one in told if is_shown(one.kind, one.key, rights, one.at)][-MOST:]
+
+
+def reader_of(rights: Rights) -> Reader:
+    """Who has these rights."""
+    return Reader(
+        lambda one: rights.since(one.part.kind.resource, one.key.namespace), lambda record: shown(record, rights)
+    )
 
 
 def drawn(bars: Sequence[Bar]) -> list[Drawn]:
