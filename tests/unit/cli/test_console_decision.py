@@ -155,6 +155,9 @@ def test_what_is_otherwise_today_is_told_to_who_may_see_all_that_was_read(reads:
     again = Replayed(StoredDecision(record, NOW, 1), Verdict.DIFFERENT, ("it differs",), beyond=("it asks more",))
     told_here = told(record, again, asked(Rights(within=OWN, made=MADE)))
     assert (told_here["because"] == ["it differs"], told_here["beyond"] == ["it asks more"]) == (saw, saw)
+    if saw:
+        linked = {one["what"] for one in told_here["read"] if one["href"]}
+        assert linked == set(), "who may not list Namespaces is not led to one, and facts have no page"
     everywhere = frozenset(one.resource for one in KNOWN)
     assert told(record, again, asked(Rights(everywhere)))["because"] == ["it differs"]
     planned = record.model_copy(update={"plan": RECORD.plan})

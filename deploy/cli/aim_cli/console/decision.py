@@ -2,9 +2,10 @@
 
 import json
 
+from aim_cli.console.access import Rights
 from aim_cli.console.log_pages import Asked
 from aim_cli.console.past import because
-from aim_cli.console.seen import is_seen, planned, saw_all, shown, woken_by
+from aim_cli.console.seen import is_seen, is_shown, planned, saw_all, shown, woken_by
 from aim_cli.console.then import address
 from aim_cli.log_targets import kind_name
 from aim_cli.refs import JsonObject, Ref
@@ -50,7 +51,7 @@ def told(record: DecisionRecord, again: Replayed | None, asked: Asked) -> JsonOb
         "read": [
             {
                 "what": f"{kind_name(one.part)} {one.key}",
-                "href": _href(kind_name(one.part), one.key, record),
+                "href": _href(kind_name(one.part), one.key, record, rights),
                 "version": one.resource_version if one.uid else "",
                 "found": bool(one.uid),
             }
@@ -81,6 +82,9 @@ def _look_ups(record: DecisionRecord) -> list[str]:
     ]
 
 
-def _href(kind: str, key: Key, record: DecisionRecord) -> str:
+def _href(kind: str, key: Key, record: DecisionRecord, rights: Rights) -> str:
+    """Where it is shown as it was; empty of what has no page, or none for the viewer."""
     known = next((one for one in KNOWN if one.kind == kind), None)
-    return "" if known is None else address(Ref(known, key.namespace, key.name), record.at)
+    if known is None or not is_shown(kind, key, rights, record.at):
+        return ""
+    return address(Ref(known, key.namespace, key.name), record.at)
