@@ -1,9 +1,9 @@
 """The story of an object across the five services: what changed, who decided what, and what was written."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final
 
 from aim_cli.log_targets import LOGGED, Target, kind_name
@@ -65,14 +65,45 @@ class Related:
     records: tuple[DecisionRecord, ...]
 
 
-async def related(history: History, wanted: Target, *, everywhere: bool = False) -> Related:
+def _ever(_: Target) -> datetime | None:
+    return datetime.min.replace(tzinfo=UTC)
+
+
+def _whole(record: DecisionRecord) -> DecisionRecord:
+    return record
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Who is told a story; without anything else somebody who may know everything.
+
+    Attributes:
+        since: from when on they may know the past of an object; ``None`` = nothing of it.
+        told: as much of a decision as they may know.
+    """
+
+    since: Callable[[Target], datetime | None] = _ever
+    told: Callable[[DecisionRecord], DecisionRecord] = _whole
+
+    async def versions(self, history: History, of: Target) -> tuple[LoggedVersion, ...]:
+        """The versions of an object that they may know."""
+        since = self.since(of)
+        if since is None:
+            return ()
+        return tuple(one for one in await history.versions(of.part.name, of.key) if one.state.time >= since)
+
+
+ANYBODY: Final = Reader()
+
+
+async def related(history: History, wanted: Target, *, everywhere: bool = False, reader: Reader = ANYBODY) -> Related:
     """Read what belongs to an object.
 
     Args:
         everywhere: also what its traces did in other namespaces, for which every decision has to be read. Whoever
             applies a whole platform in one trace does not want all of it in the story of one service.
     """
-    versions = await history.versions(wanted.part.name, wanted.key)
+    versions = await reader.versions(history, wanted)
     own = [decision.record for decision in await history.decisions_of(wanted.part.name, wanted.key)]
     traces = {trace_id(one.state.traceparent) for one in versions} | {trace_id(one.traceparent) for one in own}
     traces.discard("")
@@ -83,13 +114,15 @@ async def related(history: History, wanted: Target, *, everywhere: bool = False)
         if everywhere
         else history.decisions_near(wanted.key.namespace, places, traces)
     )
-    records = tuple(one.record for one in decisions if _belongs(one.record, traces, concerned))
+    records = tuple(reader.told(one.record) for one in decisions if _belongs(one.record, traces, concerned))
     return Related(versions, frozenset(concerned), records)
 
 
-async def timeline(history: History, wanted: Target, *, everywhere: bool = False) -> list[Moment]:
+async def timeline(
+    history: History, wanted: Target, *, everywhere: bool = False, reader: Reader = ANYBODY
+) -> list[Moment]:
     """The versions of the object, and every decision that belongs to its story."""
-    found = await related(history, wanted, everywhere=everywhere)
+    found = await related(history, wanted, everywhere=everywhere, reader=reader)
     moments = [*_of_versions(found.versions), *of_records(found.records)]
     return sorted(moments, key=lambda moment: moment.at)
 

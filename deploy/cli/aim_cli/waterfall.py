@@ -7,7 +7,7 @@ from typing import Final
 
 from aim_cli.log_targets import LOGGED, Target
 from aim_cli.refs import JsonObject
-from aim_cli.timeline import body_of, related
+from aim_cli.timeline import ANYBODY, Reader, body_of, related
 from controller_runtime.bus.chain import LoggedVersion
 from controller_runtime.bus.decision import DecisionRecord
 from controller_runtime.bus.history import History
@@ -42,17 +42,17 @@ class Bar:
         return (self.begun, *self.writes, *(() if self.ready is None else (self.ready,)))
 
 
-async def waterfall(history: History, wanted: Target) -> list[Bar]:
+async def waterfall(history: History, wanted: Target, reader: Reader = ANYBODY) -> list[Bar]:
     """The object first, then its relatives and what was made for it, by when they began.
 
     What was there before is left out: the object waited for none of it.
     """
-    found = await related(history, wanted)
+    found = await related(history, wanted, reader=reader)
     own = bar_of(wanted, found.versions, found.records)
     if own is None:
         return []
     others = {*found.objects, *_written(found.records)} - {wanted}
-    bars = [bar_of(one, await history.versions(one.part.name, one.key), found.records) for one in others]
+    bars = [bar_of(one, await reader.versions(history, one), found.records) for one in others]
     later = (bar for bar in bars if bar is not None and bar.begun >= own.begun)
     return [own, *sorted(later, key=lambda bar: (bar.begun, bar.kind, bar.key))]
 

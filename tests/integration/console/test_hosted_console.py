@@ -6,12 +6,14 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from html import escape
 from http.cookies import SimpleCookie
 from pathlib import Path
 from typing import NamedTuple
 
 import aiohttp
 import pytest
+from starlette.applications import Starlette
 from support.console_objects import service
 from support.console_site import Feed, told
 from support.controlplane import RawApi
@@ -19,14 +21,20 @@ from support.hosted_console import NAME, Browser, Time, browser, hosted_console,
 from support.nats import eventually
 from support.scraping import Certificates, planted_token, scrape
 
+from aim_cli.console.hosting import serve_until
 from aim_cli.console.limits import OF_AN_ADDRESS
+from aim_cli.console.mirror import Mirror, mirror
 from aim_cli.console.sessions import REVIEWED_SECONDS
 from aim_cli.console.tokens import KNOWN_SECONDS
+from aim_cli.errors import UnreachableError
 from aim_local.apiserver import ControlPlane
 from aim_local.nats import NatsServer
 from aim_local.ports import free_port
 from aim_local.processes import dying_with_parent, stop_process
 from controller_runtime.kube.config import Connection, NoCredentials
+from controller_runtime.manager.certificates import self_signed
+from controller_runtime.manager.http import HttpServer
+from controller_runtime.manager.settings import Address
 
 PATIENCE = 60.0
 
@@ -63,6 +71,10 @@ async def test_who_logs_in_sees_the_pages_until_they_log_out(house: House, ada: 
     assert before.status == 401
     assert 'name="next" value="/objects/aimservices/team-a/chat"' in before.text
     assert "chat</h1>" not in before.text
+    asked_for = "/objects/aimservices/team-a/chat/past?at=2026-11-23T14:05:00%2B02:00&stop=1"
+    assert f'name="next" value="{escape(asked_for)}"' in (await ada.get(asked_for)).text
+    async with browser(house.address) as other:
+        assert (await other.log_in(token, asked_for)).headers["location"] == asked_for
     entered = await ada.log_in(f" {token[:4]}\n{token[4:]} ", "/objects/aimservices/team-a/chat")
     assert (entered.status, entered.headers["location"]) == (303, "/objects/aimservices/team-a/chat")
     [cookie] = SimpleCookie(entered.headers["set-cookie"]).values()
@@ -274,6 +286,45 @@ async def test_the_command_serves_before_the_broker_is_there_and_ends_when_it_is
     assert token not in log
     assert "forged-token" not in log
     assert "Traceback" not in log
+
+
+def _fault(self: Mirror) -> None:
+    self.version += 1
+    if not self.ended.is_set():
+        raise ZeroDivisionError
+
+
+@pytest.mark.spec("FW-677")
+async def test_it_ends_with_its_server_and_with_what_it_knows_so_that_it_is_started_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop = asyncio.Event()
+
+    @asynccontextmanager
+    async def parts(broker_url: str) -> AsyncIterator[tuple[HttpServer, Mirror, asyncio.Future[None]]]:
+        async with mirror(broker_url) as present:
+            server = HttpServer(Starlette(), Address("127.0.0.1", free_port()), self_signed())
+            serving = asyncio.ensure_future(serve_until(stop, server, present))
+            yield server, present, serving
+
+    async with told(tmp_path) as (broker, _):
+        async with parts(broker.url) as (server, _, serving), asyncio.timeout(PATIENCE):
+            server._server.stop()
+            with pytest.raises(UnreachableError, match="the server of the pages has ended"):
+                await serving
+        async with parts(broker.url) as (_, present, serving), asyncio.timeout(PATIENCE):
+            present.following.cancel()
+            with pytest.raises(UnreachableError, match="what follows the message broker has ended"):
+                await serving
+        monkeypatch.setattr(Mirror, "_move", _fault)
+        async with parts(broker.url) as (_, _, serving), asyncio.timeout(PATIENCE):
+            with pytest.raises(ExceptionGroup) as raised:
+                await serving
+            assert raised.group_contains(ZeroDivisionError)
+        monkeypatch.undo()
+        async with parts(broker.url) as (_, _, serving), asyncio.timeout(PATIENCE):
+            stop.set()
+            await serving
 
 
 @pytest.mark.spec("FW-677", "FW-602")

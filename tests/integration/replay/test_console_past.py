@@ -6,31 +6,44 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import aiohttp
 import pytest
 from support.bus_source import Source
 from support.nats import eventually
 
-from aim_cli.console.access import Rights
+from aim_cli.console import past
+from aim_cli.console.access import Access, Rights
+from aim_cli.console.app import Console
 from aim_cli.console.bus_page import bus_page
 from aim_cli.console.decision import decision_page
+from aim_cli.console.door import PrivateDoor
 from aim_cli.console.log_pages import Asked, asked, past_page
 from aim_cli.console.mirror import Mirror
-from aim_cli.console.then import ELSEWHERE, Then, then
+from aim_cli.console.pages import href
+from aim_cli.console.past import replayed, story
+from aim_cli.console.templating import render
+from aim_cli.console.then import ELSEWHERE, Then, address, then
 from aim_cli.errors import TargetError
 from aim_cli.log_targets import target_of
 from aim_cli.refs import JsonObject, Ref
 from aim_cli.resources import AIM_CLUSTER_MODEL, AIM_SERVICE, AIM_TEMPLATE_CACHE, KNOWN, POD, Resource
-from aim_domain.parts import CLUSTER_MODELS, DISCOVERY_PODS, PREDICTOR_PODS, SERVICES, TEMPLATE_CACHES
+from aim_domain.parts import CLUSTER_MODELS, DISCOVERY_PODS, NAMESPACES, PREDICTOR_PODS, SERVICES, TEMPLATE_CACHES
+from aim_local.ports import free_port
 from controller_runtime import Key, Part
 from controller_runtime.bus.chain import Knowledge
 from controller_runtime.bus.connection import BusConnection
-from controller_runtime.bus.decision import DecisionRecord
+from controller_runtime.bus.decision import DecisionRecord, RecordedWrite
 from controller_runtime.bus.envelope import Verb
 from controller_runtime.bus.history import History
 from controller_runtime.bus.subjects import Layout
+from controller_runtime.manager.http import HttpServer
+from controller_runtime.manager.settings import Address
 
 CHAT = Ref(AIM_SERVICE, "ns", "chat")
 ALL = Rights(frozenset(kind.resource for kind in KNOWN))
+FRAME = {"place": "", "version": 1, "complete": True, "lost_at": None, "unasked": {}, "trouble": ""}
+OWN = frozenset({(AIM_SERVICE.resource, "ns")})
+"""What a tenant may list."""
 CACHE = {"cache": {"templateCacheRef": {"kind": "AIMTemplateCache", "namespace": "ns", "name": "weights"}}}
 MODEL = {"resolvedModel": {"kind": "AIMClusterModel", "name": "chosen"}}
 
@@ -115,12 +128,75 @@ async def test_an_object_and_what_belonged_to_it_are_as_they_were(log: History, 
 async def test_of_the_past_as_well_only_what_the_viewer_may_list_is_told(log: History, told: Told) -> None:
     await told.say(CLUSTER_MODELS.name, "chosen", "", status={"status": "Ready"})
     at = await told.say(SERVICES.name, "chat", status={"status": "Running", **MODEL})
-    some = Rights(within=frozenset({(AIM_SERVICE.resource, "ns")}))
+    some = Rights(within=OWN, made={"ns": at - timedelta(seconds=1)})
     assert below(await then(log, Today(), some, CHAT, at)) == {"AIMClusterModel chosen": "not known"}
     assert (await then(log, Today(), some, Ref(AIM_SERVICE, "other", "chat"), at)).content is None
     nothing = await then(log, Today(), Rights(), CHAT, at)
     assert nothing.content is None
     assert list(nothing.unasked) == [str(CHAT)]
+
+
+@pytest.mark.spec("FW-633", "FW-670", "FW-674")
+async def test_who_has_a_namespace_sees_nothing_of_who_had_the_name_before(
+    bus: BusConnection, layout: Layout, log: History, told: Told
+) -> None:
+    before = await told.say(SERVICES.name, "chat", status={"status": "Failed"})
+    await _decided(bus, layout, "d-before", before)
+    # That it was deleted the log does not know.
+    made = await passed()
+    after = await passed()
+    target = target_of(CHAT)
+    assert target is not None
+    heir, unknown = Rights(within=OWN, made={"ns": made}), Rights(within=OWN)
+
+    async def seen(rights: Rights, at: str = "") -> list[object]:
+        page = await past_page(log, Today(), Asked(CHAT, target, rights, at=at), datetime.now(UTC))
+        told = await story(log, target, rights)
+        again = (await replayed(log, target, rights))["decisions"]
+        decision = await decision_page(log, Asked(CHAT, target, rights), "d-before")
+        return [
+            page and page.get("state_word"),
+            len(told["bars"]),
+            len(told["moments"]),
+            len(again),
+            decision is None,
+        ]
+
+    assert await seen(ALL) == ["Failed", 1, 2, 1, False]
+    assert await seen(heir) == ["", 0, 0, 0, True]
+    assert await seen(unknown) == [None, 0, 0, 0, True]
+    assert (await seen(heir, before.isoformat()))[0] is None, "the moment is another tenant's"
+    assert (await then(log, Today(), heir, CHAT, after)).content is None
+    await told.say(SERVICES.name, "chat", status={"status": "Running"})
+    await _decided(bus, layout, "d-after", await passed())
+    assert (await seen(heir))[:4] == ["Running", 1, 2, 1]
+    assert "Failed" not in str(await story(log, target, heir)), "nor what it was before"
+
+
+@pytest.mark.spec("FW-633", "FW-670")
+async def test_neither_story_nor_stops_nor_replay_name_what_the_viewer_may_not_see(
+    bus: BusConnection, layout: Layout, log: History, told: Told
+) -> None:
+    at = await told.say(SERVICES.name, "chat", status={"status": "Pending"})
+    await _decided(bus, layout, "d1", at, RecordedWrite(verb="apply", kind="Job", namespace="ns", name="secret-job"))
+    target = target_of(CHAT)
+    assert target is not None
+    some = Rights(within=OWN, made={"ns": at - timedelta(minutes=1)})
+    for rights, named in ((ALL, True), (some, False)):
+        pages = (
+            await story(log, target, rights),
+            await replayed(log, target, rights),
+            await past_page(log, Today(), Asked(CHAT, target, rights), await passed()),
+        )
+        assert [("secret-job" in str(page)) for page in pages] == [named] * 3
+
+
+async def _decided(bus: BusConnection, layout: Layout, name: str, at: datetime, *writes: RecordedWrite) -> None:
+    record = DecisionRecord(
+        id=name, service="serving", controller="service", part=SERVICES.name, namespace="ns", name="chat", at=at,
+        writes=writes,
+    )  # fmt: skip
+    await bus.publish(layout.decision("serving", SERVICES.name, record.key), record.to_json(), {})
 
 
 @pytest.mark.spec("FW-670")
@@ -171,7 +247,9 @@ async def test_stops_are_the_moments_of_the_story_and_lead_to_each_other(log: Hi
     assert target is not None
 
     async def page(stop: str = "", at: str = "") -> JsonObject:
-        return await past_page(log, Today(), Asked(CHAT, target, ALL, stop, at), now)
+        found = await past_page(log, Today(), Asked(CHAT, target, ALL, stop, at), now)
+        assert found is not None
+        return found
 
     last = await page()
     assert (last["state_word"], last["past"]["number"], last["past"]["later"]) == ("Running", 2, "")
@@ -186,8 +264,24 @@ async def test_stops_are_the_moments_of_the_story_and_lead_to_each_other(log: Hi
     long_ago = await page(at="1h")
     assert (long_ago["absent"], long_ago["past"]["number"]) == ("It was not there.", None)
     assert (await page(stop="99"))["past"]["number"] == 2
+    assert (await page(stop="9" * 5000))["past"]["number"] == 2
     with pytest.raises(TargetError):
         await page(at="yesterday")
+
+
+@pytest.mark.spec("FW-670")
+@pytest.mark.parametrize("zone", ["+02:00", " 02:00", "+0200"])
+async def test_a_moment_of_another_zone_is_told_in_utc_and_leads_to_itself(log: History, told: Told, zone: str) -> None:
+    await told.say(SERVICES.name, "chat", status={"status": "Running"})
+    path = {"plural": "aimservices", "namespace": "ns", "name": "chat"}
+    wanted = asked(path, {"at": f"2099-11-23T14:05:00{zone}"}, ALL)
+    assert wanted is not None
+    found = await past_page(log, Today(), wanted, datetime.now(UTC))
+    assert found is not None
+    text = render("object.html", FRAME | found | {"up": href(CHAT)})
+    assert "2099-11-23 12:05:00.000" in text
+    link = address(CHAT, datetime.fromisoformat("2099-11-23T14:05:00+02:00"))
+    assert link == "/objects/aimservices/ns/chat/past?at=2099-11-23T12:05:00Z"
 
 
 @pytest.mark.spec("FW-670")
@@ -223,6 +317,57 @@ async def test_a_decision_is_found_by_its_id_among_those_about_the_object(
     assert found["because"] == ["missing: the settings: an older release did not record them"]
     assert await decision_page(log, wanted, "d2") is None, "it is about another object"
     assert asked({"plural": "aimservices", "namespace": "ns", "name": "chat"}, {}, Rights()) is None
+
+
+@pytest.mark.spec("FW-682")
+async def test_of_many_decisions_the_newest_are_taken_again_and_the_page_says_so(
+    bus: BusConnection, layout: Layout, log: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(past, "MOST", 3)
+    target, now = target_of(CHAT), datetime.now(UTC)
+    assert target is not None
+    for number in range(3):
+        await _decided(bus, layout, f"d{number}", now + timedelta(seconds=number))
+    assert (await replayed(log, target, ALL))["left_out"] == 0
+    for number in range(3, 5):
+        await _decided(bus, layout, f"d{number}", now + timedelta(seconds=number))
+    found = await replayed(log, target, ALL)
+    assert [one["link"][-2:] for one in found["decisions"]] == ["d2", "d3", "d4"]
+    assert "The newest 3; 2 before them" in render("replay.html", FRAME | found | {"title": "chat", "up": href(CHAT)})
+
+
+@pytest.mark.spec("FW-682")
+async def test_a_few_pages_are_made_from_the_log_at_once(
+    bus: BusConnection, layout: Layout, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIM_NATS_ROOT", layout.root)
+    await told.say(SERVICES.name, "chat", status={"status": "Running"})
+
+    async def review(_: JsonObject) -> JsonObject:
+        return {"status": {"allowed": True}}
+
+    async with following(bus) as mirror:
+        console, port = Console(mirror, PrivateDoor(Access(review), "token")), free_port()
+        server = HttpServer(console.application(), Address("127.0.0.1", port))
+        serving = asyncio.ensure_future(server.run())
+        jar = aiohttp.CookieJar(unsafe=True)
+        async with aiohttp.ClientSession(f"http://127.0.0.1:{port}", cookie_jar=jar) as viewer:
+            await viewer.get("/?token=token")
+
+            async def answered(path: str) -> tuple[int, str]:
+                async with viewer.get(path) as answer:
+                    return answer.status, answer.headers.get("retry-after", "")
+
+            paths = [f"{href(CHAT)}/{page}" for page in ("story", "past", "replay", "replay/none")]
+            assert [await answered(path) for path in paths] == [(200, "")] * 3 + [(404, "")]
+            # As many as one viewer may have under way.
+            assert [console.readings.take("") for _ in range(2)] == [True, True]
+            assert {await answered(path) for path in (*paths, "/bus/holes")} == {(429, "1")}
+            assert await answered("/") == (200, "")
+            console.readings.leave("")
+            assert [await answered(path) for path in paths] == [(200, "")] * 3 + [(404, "")]
+        serving.cancel()
+        await asyncio.wait((serving,))
 
 
 # The present
@@ -267,6 +412,22 @@ async def test_each_version_is_looked_at_once(
         assert looked == ["chat"]
         await source.delete("chat")
         await eventually(lambda: seen() == both[:1], "it is gone")
+
+
+@pytest.mark.spec("FW-633")
+async def test_when_a_namespace_was_made_is_known_only_while_somebody_vouches_for_it(
+    bus: BusConnection, layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIM_NATS_ROOT", layout.root)
+    source, at = Source(bus, layout, NAMESPACES.name), "2026-11-21T12:00:00Z"
+    namespace = source.change("team", namespace="")
+    namespace["metadata"]["creationTimestamp"] = at
+    await source.publish(Key("", "team"), namespace)
+    async with following(bus) as mirror:
+        await source.mark()
+        await eventually(lambda: mirror.made({"team", "other"}) == {"team": datetime.fromisoformat(at)}, "it is known")
+        mirror._world.mark(NAMESPACES, fresh=False)
+        assert mirror.made({"team"}) == {}
 
 
 @pytest.mark.spec("FW-673")

@@ -127,10 +127,11 @@ async def test_a_page_tells_nothing_about_kinds_that_its_viewer_may_not_see(
     for part in (SERVICES, ARTIFACTS):
         await decided(bus, layout, part.name, Key("ns", "chat"))
     history, wanted = History(bus, layout), target("aimservice", "ns/chat")
+    made = {"ns": datetime(2026, 1, 1, tzinfo=UTC)}
     services, artifacts = SERVICES.kind.resource, ARTIFACTS.kind.resource
-    some = await story(history, wanted, Rights(within=frozenset({(services, "ns")})))
+    some = await story(history, wanted, Rights(within=frozenset({(services, "ns")}), made=made))
     assert {moment["about"] for moment in some["moments"]} == {"AIMService ns/chat"}
-    more = await story(history, wanted, Rights(within=frozenset({(services, "ns"), (artifacts, "ns")})))
+    more = await story(history, wanted, Rights(within=frozenset({(services, "ns"), (artifacts, "ns")}), made=made))
     assert {moment["about"] for moment in more["moments"]} == {"AIMService ns/chat", "AIMArtifact ns/chat"}
 
 

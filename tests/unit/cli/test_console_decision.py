@@ -6,19 +6,26 @@ from support.builders import NOW
 from aim_cli.console.access import Rights
 from aim_cli.console.decision import told
 from aim_cli.console.log_pages import Asked
+from aim_cli.console.past import because
+from aim_cli.console.seen import UNSEEN_CAUSE
+from aim_cli.console.seen import shown as of_a_viewer
 from aim_cli.console.templating import render
 from aim_cli.log_targets import target_of
 from aim_cli.refs import JsonObject, Ref
-from aim_cli.resources import AIM_ARTIFACT, AIM_CLUSTER_MODEL, AIM_SERVICE, INFERENCE_SERVICE
-from aim_domain.parts import ARTIFACTS, CLUSTER_MODELS, INFERENCE_SERVICES, SERVICES
+from aim_cli.resources import AIM_ARTIFACT, AIM_CLUSTER_MODEL, AIM_SERVICE, INFERENCE_SERVICE, KNOWN
+from aim_cli.timeline import deeds
+from aim_domain.parts import ARTIFACTS, CLUSTER_MODELS, INFERENCE_SERVICES, NAMESPACES, NODES, SERVICES
+from controller_runtime import Key
 from controller_runtime.bus.decision import DecisionRecord, RecordedWrite
 from controller_runtime.bus.history import StoredDecision
-from controller_runtime.bus.recorded import RecordedGroup, RecordedIndex, RecordedObject, RecordedReads
+from controller_runtime.bus.recorded import RecordedGroup, RecordedIndex, RecordedObject, RecordedReads, RecordedSummary
+from controller_runtime.bus.subjects import FACTS_PART
 from controller_runtime.replay import Replayed, Verdict
 
 CHAT = Ref(AIM_SERVICE, "team", "chat")
 EVIL = "<script>alert(1)</script>\x1b[2J"
 OWN = frozenset({(AIM_SERVICE.resource, "team"), (INFERENCE_SERVICE.resource, "team")})
+MADE = {"team": NOW}
 RECORD = DecisionRecord(
     id="d1", service="serving", controller="service", part=SERVICES.name, namespace="team", name="chat", at=NOW,
     woken_by=EVIL,
@@ -47,11 +54,15 @@ RECORD = DecisionRecord(
 )  # fmt: skip
 
 
-def page(rights: Rights, verdict: Verdict = Verdict.SAME, *differences: str) -> JsonObject:
+def asked(rights: Rights) -> Asked:
     target = target_of(CHAT)
     assert target is not None
+    return Asked(CHAT, target, rights)
+
+
+def page(rights: Rights, verdict: Verdict = Verdict.SAME, *differences: str) -> JsonObject:
     again = Replayed(StoredDecision(RECORD, NOW, 1), verdict, differences)
-    return told(RECORD, again, Asked(CHAT, target, rights))
+    return told(RECORD, again, asked(rights))
 
 
 def shown(content: JsonObject) -> str:
@@ -61,7 +72,7 @@ def shown(content: JsonObject) -> str:
 
 @pytest.mark.spec("FW-674")
 def test_what_was_read_planned_and_written_and_what_today_would_be() -> None:
-    everything = Rights(frozenset({one.resource for one in (AIM_CLUSTER_MODEL, AIM_ARTIFACT)}), OWN)
+    everything = Rights(frozenset({one.resource for one in (AIM_CLUSTER_MODEL, AIM_ARTIFACT)}), OWN, MADE)
     content = page(everything, Verdict.DIFFERENT, "status.status: Starting, now Running")
     assert [(one["what"], one["found"]) for one in content["read"]] == [
         ("AIMService team/chat", True),
@@ -77,7 +88,7 @@ def test_what_was_read_planned_and_written_and_what_today_would_be() -> None:
 
 @pytest.mark.spec("FW-674", "FW-633")
 def test_nothing_is_told_of_objects_that_the_viewer_may_not_see() -> None:
-    content = page(Rights(within=OWN), Verdict.DIFFERENT, "children: secret-artifact")
+    content = page(Rights(within=OWN, made=MADE), Verdict.DIFFERENT, "children: secret-artifact")
     assert (content["unseen"], content["hidden"]) == (1, 2)
     assert content["because"] == ["it read objects that you may not see"]
     text = shown(content)
@@ -88,6 +99,73 @@ def test_nothing_is_told_of_objects_that_the_viewer_may_not_see() -> None:
 
 @pytest.mark.spec("FW-674", "FW-554")
 def test_what_users_wrote_stays_text_on_the_page_of_a_decision() -> None:
-    text = shown(page(Rights(within=OWN)))
+    record = RECORD.model_copy(update={"outcome": EVIL})
+    text = shown(told(record, None, asked(Rights(within=OWN, made=MADE))))
+    assert "&lt;script&gt;" in text
     assert "<script>alert" not in text
     assert "\x1b" not in text
+
+
+@pytest.mark.spec("FW-674", "FW-633")
+@pytest.mark.parametrize(
+    ("cause", "is_told"),
+    [
+        ("AIMService team/chat changed", True),
+        ("InferenceService team/chat is gone", True),
+        ("Namespace team changed", True),
+        ("Fact serving/1a2b appeared", True),
+        ("Job team/discover-x changed", False),
+        ("AIMService other/secret changed", False),
+        ("AIMClusterModel secret appeared", False),
+        ("Namespace secret changed", False),
+        ("Secret of a kind that nobody knows", False),
+    ],
+)
+def test_what_woke_a_decision_is_named_to_who_may_see_it(cause: str, *, is_told: bool) -> None:
+    record = RECORD.model_copy(update={"woken_by": cause})
+    text = shown(told(record, None, asked(Rights(within=OWN, made=MADE))))
+    assert (cause in text) is is_told
+    assert (UNSEEN_CAUSE in text) is not is_told
+    silent = RECORD.model_copy(update={"woken_by": ""})
+    assert "woken by nothing that changed" in shown(told(silent, None, asked(Rights(within=OWN, made=MADE))))
+
+
+MANY = RecordedGroup(part=ARTIFACTS.name, count=200, asked="a", found="f")
+FOUND = RecordedIndex(part=ARTIFACTS.name, index="owner", value="x", keys=(Key("other", "secret"),))
+
+
+@pytest.mark.spec("FW-674", "FW-633")
+@pytest.mark.parametrize(
+    ("reads", "saw"),
+    [
+        (RecordedReads(), True),
+        (RecordedReads(groups=(MANY,)), False),
+        (RecordedReads(summaries=(RecordedSummary(part=NODES.name, summary="gpus", group="x"),)), False),
+        (RecordedReads(indexes=(FOUND,)), False),
+        (RecordedReads(indexes=(FOUND.model_copy(update={"keys": ()}),)), True),
+        (RecordedReads(indexes=(FOUND.model_copy(update={"part": SERVICES.name, "keys": (Key("team", "b"),)}),)), True),
+        (RecordedReads(objects=(RecordedObject(part=CLUSTER_MODELS.name, name="secret-model"),)), False),
+        (RecordedReads(objects=(RecordedObject(part=FACTS_PART, namespace="serving", name="1a2b"),)), True),
+        (RecordedReads(objects=(RecordedObject(part=NAMESPACES.name, name="team"),)), True),
+        (RecordedReads(objects=(RecordedObject(part=NAMESPACES.name, name="other"),)), False),
+    ],
+)
+def test_what_is_otherwise_today_is_told_to_who_may_see_all_that_was_read(reads: RecordedReads, *, saw: bool) -> None:
+    record = RECORD.model_copy(update={"reads": reads, "plan": {}, "writes": ()})
+    again = Replayed(StoredDecision(record, NOW, 1), Verdict.DIFFERENT, ("it differs",), beyond=("it asks more",))
+    told_here = told(record, again, asked(Rights(within=OWN, made=MADE)))
+    assert (told_here["because"] == ["it differs"], told_here["beyond"] == ["it asks more"]) == (saw, saw)
+    if saw:
+        linked = {one["what"] for one in told_here["read"] if one["href"]}
+        assert linked == set(), "who may not list Namespaces is not led to one, and facts have no page"
+    everywhere = frozenset(one.resource for one in KNOWN)
+    assert told(record, again, asked(Rights(everywhere)))["because"] == ["it differs"]
+    planned = record.model_copy(update={"plan": RECORD.plan})
+    again = Replayed(StoredDecision(planned, NOW, 1), Verdict.DIFFERENT, ("children: secret-artifact",))
+    assert because(again, Rights(within=OWN, made=MADE)) == ["it read objects that you may not see"]
+
+
+@pytest.mark.spec("FW-674", "FW-633")
+def test_a_story_names_only_those_writes_that_its_reader_may_see() -> None:
+    told_writes = deeds(of_a_viewer(RECORD, Rights(within=OWN, made=MADE)))
+    assert told_writes == "apply InferenceService chat"

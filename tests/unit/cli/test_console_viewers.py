@@ -7,7 +7,7 @@ import json
 import pytest
 
 from aim_cli.console.identity import User, access_review, end_of, user_of
-from aim_cli.console.limits import OF_ALL, OF_AN_ADDRESS, Places, Refusals
+from aim_cli.console.limits import OF_ALL, OF_AN_ADDRESS, READINGS, STREAMS, Places, Refusals
 from aim_cli.console.login import _own_path
 from aim_cli.console.sessions import LONGEST_SECONDS, OF_A_USER, REVIEWED_SECONDS, Sessions
 from aim_cli.console.sessions import OF_ALL as MOST_SESSIONS
@@ -311,7 +311,7 @@ async def test_rights_of_namespaces_that_are_gone_are_forgotten() -> None:
 
 @pytest.mark.spec("FW-682")
 def test_streams_are_counted_by_person_and_in_all() -> None:
-    places = Places()
+    places = Places(*STREAMS)
     assert [places.take("ada") for _ in range(9)] == [True] * 8 + [False]
     places.leave("ada")
     assert places.take("ada")
@@ -321,6 +321,15 @@ def test_streams_are_counted_by_person_and_in_all() -> None:
     for _ in range(8):
         places.leave("ada")
     assert not places._taken
+    readings = Places(*READINGS)
+    assert [readings.take(who) for who in ("ada", "ada", "ada", "bob", "bob", "eve")] == [
+        True,
+        True,
+        False,
+        True,
+        True,
+        False,
+    ]
 
 
 @pytest.mark.spec("FW-681")

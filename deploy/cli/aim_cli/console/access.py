@@ -5,8 +5,9 @@ The event log spans all tenants, so nothing of it is shown that its reader could
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Final, TypeAlias
 
 from aim_cli.refs import JsonObject
@@ -14,6 +15,7 @@ from aim_cli.resources import Resource
 
 REMEMBERED_SECONDS: Final = 60.0
 _AT_ONCE: Final = 8
+_EVER: Final = datetime.min.replace(tzinfo=UTC)
 
 Review: TypeAlias = Callable[[JsonObject], Awaitable[JsonObject]]
 """Has the API server answer a SelfSubjectAccessReview, or the same about somebody else."""
@@ -26,14 +28,34 @@ class Rights:
     Attributes:
         everywhere: kinds that may be listed in the whole cluster, as ``plural.group``.
         within: kinds that may be listed in a namespace.
+        made: when the namespaces of today were made, as far as that is known.
     """
 
     everywhere: frozenset[str] = frozenset()
     within: frozenset[tuple[str, str]] = frozenset()
+    made: Mapping[str, datetime] = field(default_factory=dict)
 
     def admits(self, kind: str, namespace: str) -> bool:
         """Whether objects of a kind may be seen; in the cluster's scope without a namespace."""
         return kind in self.everywhere or (bool(namespace) and (kind, namespace) in self.within)
+
+    def since(self, kind: str, namespace: str) -> datetime | None:
+        """From when on the past of these objects may be seen; ``None`` = nothing of it.
+
+        The log goes by names, and who has a namespace today need not be who had one of that name before.
+        """
+        if kind in self.everywhere:
+            return _EVER
+        return self.made.get(namespace) if self.admits(kind, namespace) else None
+
+    def admitted(self, kind: str, namespace: str, at: datetime) -> bool:
+        """Whether it may be seen how objects of a kind were at a moment."""
+        since = self.since(kind, namespace)
+        return since is not None and since <= at
+
+    def then(self, at: datetime) -> "Rights":
+        """What may be seen of a moment."""
+        return replace(self, within=frozenset(one for one in self.within if self.admitted(*one, at)))
 
 
 @dataclass(slots=True)

@@ -1,9 +1,9 @@
 """The pages over HTTP (FW-630…FW-636)."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -21,7 +21,7 @@ from aim_cli.answer import plain
 from aim_cli.console import decision, log_pages, pages, past
 from aim_cli.console.bus_page import bus_page
 from aim_cli.console.door import HEADERS, Door, Viewer
-from aim_cli.console.limits import Places
+from aim_cli.console.limits import READINGS, STREAMS, Places
 from aim_cli.console.mirror import SHOWN, Mirror
 from aim_cli.console.sight import Sight
 from aim_cli.console.templating import render
@@ -37,6 +37,7 @@ _PULSE: Final = 15.0
 _BETWEEN: Final = 1.0
 """Seconds between two news of a change: more often nobody reads."""
 _KINDS: Final = tuple(kind for kind in KNOWN if any(part.kind.resource == kind.resource for part in SHOWN))
+_BUSY: Final = "as many pages are being made from the event log as can be at once; try again in a moment"
 
 Handler = Callable[[Request, Sight], Awaitable[Response]]
 
@@ -47,7 +48,8 @@ class Console:
 
     mirror: Mirror
     door: Door
-    places: Places = field(default_factory=Places)
+    streams: Places = field(default_factory=lambda: Places(*STREAMS))
+    readings: Places = field(default_factory=lambda: Places(*READINGS))
 
     def application(self) -> Starlette:
         """The ASGI application."""
@@ -57,12 +59,12 @@ class Console:
             Route("/catalogue", self._guarded(self._catalogue)),
             Route("/capacity", self._guarded(self._capacity)),
             Route("/bus", self._guarded(self._bus)),
-            Route("/bus/holes", self._guarded(self._bus)),
+            Route("/bus/holes", self._reading(self._bus)),
             Route(about, self._guarded(self._object)),
-            Route(f"{about}/story", self._guarded(self._story)),
-            Route(f"{about}/past", self._guarded(self._past)),
-            Route(f"{about}/replay", self._guarded(self._replay)),
-            Route(f"{about}/replay/{{decision}}", self._guarded(self._decision)),
+            Route(f"{about}/story", self._reading(self._story)),
+            Route(f"{about}/past", self._reading(self._past)),
+            Route(f"{about}/replay", self._reading(self._replay)),
+            Route(f"{about}/replay/{{decision}}", self._reading(self._decision)),
             Route("/live", self._live),
             Mount("/static", StaticFiles(directory=_HERE / "static")),
             *self.door.routes,
@@ -75,19 +77,37 @@ class Console:
     def _guarded(self, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
         async def handle(request: Request) -> Response:
             viewer = await self.door.admit(request)
-            if isinstance(viewer, Response):
-                return viewer
-            try:
-                return await handler(request, await self._sight(viewer))
-            except (KubeError, BusError, CliError) as error:
-                code = 400 if isinstance(error, TargetError) else 503
-                return _page("trouble.html", self._frame("", trouble=plain(str(error))), code)
+            return viewer if isinstance(viewer, Response) else await self._answer(handler, request, viewer)
 
         return handle
 
+    def _reading(self, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+        """For pages that are made from the log, of which a few are made at once (FW-682)."""
+
+        async def handle(request: Request) -> Response:
+            viewer = await self.door.admit(request)
+            if isinstance(viewer, Response):
+                return viewer
+            if not self.readings.take(viewer.person):
+                return _page("trouble.html", self._frame("", trouble=_BUSY), 429, {"retry-after": "1"})
+            try:
+                return await self._answer(handler, request, viewer)
+            finally:
+                self.readings.leave(viewer.person)
+
+        return handle
+
+    async def _answer(self, handler: Handler, request: Request, viewer: Viewer) -> Response:
+        try:
+            return await handler(request, await self._sight(viewer))
+        except (KubeError, BusError, CliError) as error:
+            code = 400 if isinstance(error, TargetError) else 503
+            return _page("trouble.html", self._frame("", trouble=plain(str(error))), code)
+
     async def _sight(self, viewer: Viewer) -> Sight:
         rights = await viewer.access.rights(_KINDS, sorted(self.mirror.namespaces))
-        return Sight(self.mirror, rights, viewer.name)
+        made = self.mirror.made({namespace for _, namespace in rights.within})
+        return Sight(self.mirror, replace(rights, made=made), viewer.name)
 
     # Pages
 
@@ -128,9 +148,11 @@ class Console:
 
     async def _past(self, request: Request, sight: Sight) -> Response:
         asked = log_pages.asked(request.path_params, request.query_params, sight.rights)
-        if asked is None:
+        found = None
+        if asked is not None:
+            found = await log_pages.past_page(self.mirror.history, self.mirror, asked, _now())
+        if found is None:
             return _missing(self._frame("", sight), request)
-        found = await log_pages.past_page(self.mirror.history, self.mirror, asked, _now())
         return _page("object.html", self._frame("", sight) | found | {"up": _above(request)})
 
     async def _decision(self, request: Request, sight: Sight) -> Response:
@@ -146,9 +168,7 @@ class Console:
         if wanted is None:
             return _missing(self._frame("", sight), request)
         found = await past.replayed(self.mirror.history, wanted, sight.rights)
-        return _page(
-            "replay.html", self._frame("", sight) | {"decisions": found, "title": str(wanted), "up": _above(request)}
-        )
+        return _page("replay.html", self._frame("", sight) | found | {"title": str(wanted), "up": _above(request)})
 
     def _frame(self, place: str, sight: Sight | None = None, trouble: str = "") -> JsonObject:
         return {
@@ -165,10 +185,10 @@ class Console:
         viewer = await self.door.admit(request)
         if isinstance(viewer, Response):
             return viewer
-        if not self.places.take(viewer.person):
+        if not self.streams.take(viewer.person):
             return PlainTextResponse("too many of these are open", 429, HEADERS)
         news = self._news(viewer)
-        return _Held(news, lambda: self.places.leave(viewer.person))
+        return _Held(news, lambda: self.streams.leave(viewer.person))
 
     async def _news(self, viewer: Viewer) -> AsyncIterator[str]:
         version = self.mirror.version
@@ -202,8 +222,8 @@ class _Held(StreamingResponse):
             self._ended()
 
 
-def _page(template: str, content: JsonObject, code: int = 200) -> Response:
-    return HTMLResponse(render(template, content), code, HEADERS)
+def _page(template: str, content: JsonObject, code: int = 200, headers: Mapping[str, str] = HEADERS) -> Response:
+    return HTMLResponse(render(template, content), code, {**HEADERS, **headers})
 
 
 def _missing(frame: JsonObject, request: Request) -> Response:

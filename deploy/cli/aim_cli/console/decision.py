@@ -1,11 +1,11 @@
 """One decision: what it read, what it planned and wrote, and whether the code of today decides the same (FW-674)."""
 
 import json
-from typing import Final
 
 from aim_cli.console.access import Rights
 from aim_cli.console.log_pages import Asked
-from aim_cli.console.past import because, is_shown
+from aim_cli.console.past import because
+from aim_cli.console.seen import is_seen, is_shown, planned, saw_all, shown, woken_by
 from aim_cli.console.then import address
 from aim_cli.log_targets import kind_name
 from aim_cli.refs import JsonObject, Ref
@@ -17,9 +17,6 @@ from controller_runtime.bus.decision import DecisionRecord
 from controller_runtime.bus.history import DecisionFilter, History
 from controller_runtime.replay import Replayed, Replayer
 
-_OF_OBJECTS: Final = ("children", "patches", "deletes")
-"""Members of a plan that are lists of what it does to objects, which its reader need not be allowed to see."""
-
 
 async def decision_page(log: History, asked: Asked, wanted: str) -> JsonObject | None:
     """The decision with an id; ``None`` if the log holds none about the object.
@@ -29,7 +26,7 @@ async def decision_page(log: History, asked: Asked, wanted: str) -> JsonObject |
     """
     part, key = asked.target.part.name, asked.target.key
     found = next((one.record for one in await log.decisions_of(part, key) if one.record.id == wanted), None)
-    if found is None:
+    if found is None or not asked.may_see(found.at):
         return None
     moment = DecisionFilter(found.service, part, key.namespace, key.name, found.at, found.at)
     again = [one async for one in Replayer(log, services()).decisions(moment) if one.stored.record.id == wanted]
@@ -43,17 +40,18 @@ def told(record: DecisionRecord, again: Replayed | None, asked: Asked) -> JsonOb
         again: ``None`` where the log has lost it in the meantime.
     """
     rights = asked.rights
-    read = [one for one in record.reads.objects if is_shown(kind_name(one.part), one.key, rights)]
-    plan, hidden = _planned(record, rights)
+    read = [one for one in record.reads.objects if is_seen(kind_name(one.part), one.key, record, rights)]
+    plan, hidden = planned(record, rights)
     return {
         "ref": asked.ref,
         "record": record,
+        "woken_by": woken_by(record, rights),
         "then": address(asked.ref, record.at),
         "trace": trace_id(record.traceparent),
         "read": [
             {
                 "what": f"{kind_name(one.part)} {one.key}",
-                "href": _href(kind_name(one.part), one.key, record),
+                "href": _href(kind_name(one.part), one.key, record, rights),
                 "version": one.resource_version if one.uid else "",
                 "found": bool(one.uid),
             }
@@ -61,31 +59,13 @@ def told(record: DecisionRecord, again: Replayed | None, asked: Asked) -> JsonOb
         ],
         "looked_up": _look_ups(record),
         "unseen": len(record.reads.objects) - len(read),
-        "writes": [one for one in record.writes if is_shown(one.kind, Key(one.namespace, one.name), rights)],
+        "writes": shown(record, rights).writes,
         "plan": json.dumps(plan, indent=2) if plan else "",
         "hidden": hidden,
         "verdict": "undetermined" if again is None else again.verdict.value,
         "because": ["the log does not hold it any more"] if again is None else because(again, rights),
-        "beyond": [] if again is None or len(read) < len(record.reads.objects) else list(again.beyond),
+        "beyond": [] if again is None or not saw_all(record, rights) else list(again.beyond),
     }
-
-
-def _planned(record: DecisionRecord, rights: Rights) -> tuple[JsonObject, int]:
-    """The plan without what it does to objects that the viewer may not see, and how much that is."""
-    plan, hidden = dict(record.plan), 0
-    for member in _OF_OBJECTS:
-        # Of a plan that was too long digests are kept, which tell names at most.
-        items = plan.get(member)
-        if isinstance(items, list):
-            plan[member] = [one for one in items if is_shown(kind_name(one.get("part", "")), _key(one), rights)]
-            hidden += len(items) - len(plan[member])
-    return {name: value for name, value in plan.items() if value not in ([], {})}, hidden
-
-
-def _key(item: JsonObject) -> Key:
-    metadata = (item.get("body") or {}).get("metadata") or {}
-    own = {name: item.get(name) or metadata.get(name) or "" for name in ("namespace", "name")}
-    return Key(own["namespace"], own["name"])
 
 
 def _look_ups(record: DecisionRecord) -> list[str]:
@@ -102,6 +82,9 @@ def _look_ups(record: DecisionRecord) -> list[str]:
     ]
 
 
-def _href(kind: str, key: Key, record: DecisionRecord) -> str:
+def _href(kind: str, key: Key, record: DecisionRecord, rights: Rights) -> str:
+    """Where it is shown as it was; empty of what has no page, or none for the viewer."""
     known = next((one for one in KNOWN if one.kind == kind), None)
-    return "" if known is None else address(Ref(known, key.namespace, key.name), record.at)
+    if known is None or not is_shown(kind, key, rights, record.at):
+        return ""
+    return address(Ref(known, key.namespace, key.name), record.at)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import structlog
 from starlette.applications import Starlette
@@ -114,19 +114,35 @@ async def host_pages(where: Where, nats_url: str, site: Site) -> None:
             app = hosted(present, login_door(kube, site.names))
             server = HttpServer(app, address, site.tls(), option="--listen")
             _log.info("serving the console", address=site.listen, hosts=list(site.names))
-            await _serve(server, present, stop)
+            await serve_until(stop, server, present)
     except* (BusError, StartError) as group:
         raise UnreachableError(str(leaves(group)[0])) from None
 
 
-async def _serve(server: HttpServer, present: Mirror, stop: asyncio.Event) -> None:
-    serving = asyncio.ensure_future(server.run())
+async def serve_until(stop: asyncio.Event, server: HttpServer, present: Mirror) -> None:
+    """Serve pages that are kept current.
+
+    Raises:
+        UnreachableError: what was to last until then ended before; what made it end is raised where that is known.
+    """
+    stopped, serving = asyncio.ensure_future(stop.wait()), asyncio.ensure_future(server.run())
+    lasting: dict[asyncio.Future[Any], str] = {
+        serving: "the server of the pages",
+        present.following: "what follows the message broker",
+    }
     try:
-        await stop.wait()
+        done, _ = await asyncio.wait({stopped, *lasting}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         present.end()
+        stopped.cancel()
         serving.cancel()
-        await asyncio.wait((serving,))
+        await asyncio.wait((stopped, serving))
+    ended = next((one for one in lasting if one in done), None)
+    if ended is None or stop.is_set():
+        return
+    if not ended.cancelled():
+        ended.result()
+    raise UnreachableError(f"{lasting[ended]} has ended; start the console anew")
 
 
 def login_door(kube: KubeClient, names: Sequence[str], clocks: Clocks = _REAL) -> LoginDoor:

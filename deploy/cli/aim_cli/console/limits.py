@@ -10,8 +10,10 @@ OF_AN_ADDRESS: Final = (5, 2.0)
 OF_ALL: Final = (20, 0.2)
 """Refusals at once, and seconds for each after these."""
 _ADDRESSES: Final = 1024
-_STREAMS_OF_A_VIEWER: Final = 8
-_STREAMS: Final = 500
+STREAMS: Final = (8, 500)
+"""Of a viewer, and in all."""
+READINGS: Final = (2, 4)
+"""Pages that are made from the log at once, of a viewer, and in all: each may be much work for the one thread."""
 
 
 @dataclass(slots=True)
@@ -60,13 +62,15 @@ class Refusals:
 
 @dataclass(slots=True)
 class Places:
-    """Streams that are open, by whose they are."""
+    """What is under way, by whose it is."""
 
+    of_a_viewer: int
+    in_all: int
     _taken: Counter[Hashable] = field(default_factory=Counter)
 
     def take(self, who: Hashable) -> bool:
         """Take a place; whether there was one."""
-        if self._taken[who] >= _STREAMS_OF_A_VIEWER or self._taken.total() >= _STREAMS:
+        if self._taken[who] >= self.of_a_viewer or self._taken.total() >= self.in_all:
             return False
         self._taken[who] += 1
         return True

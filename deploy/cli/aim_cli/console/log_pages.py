@@ -1,8 +1,10 @@
 """An object at an earlier moment, as a page with a slider through its story (FW-670)."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from aim_cli.console.access import Rights
 from aim_cli.console.pages import ref_at
@@ -15,6 +17,9 @@ from aim_cli.sizes import age
 from aim_cli.timeline import Moment
 from controller_runtime.bus.chain import Knowledge
 from controller_runtime.bus.history import History
+
+_ZONE: Final = re.compile(r"(T\S+) (\d\d:?\d\d)$")
+"""A zone of which the plus became a space, as it does in an address that somebody types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,10 @@ class Asked:
     stop: str = ""
     at: str = ""
 
+    def may_see(self, at: datetime) -> bool:
+        """Whether they may see how it was at a moment."""
+        return self.rights.admitted(self.ref.kind.resource, self.ref.namespace, at)
+
 
 def asked(path: Mapping[str, str], query: Mapping[str, str], rights: Rights) -> Asked | None:
     """What an address asks for; ``None`` if it names no object that the viewer may see.
@@ -54,11 +63,11 @@ def asked(path: Mapping[str, str], query: Mapping[str, str], rights: Rights) -> 
     target = None if ref is None or not rights.admits(ref.kind.resource, ref.namespace) else target_of(ref)
     if ref is None or target is None:
         return None
-    return Asked(ref, target, rights, query.get("stop", ""), query.get("at", ""))
+    return Asked(ref, target, rights, query.get("stop", ""), _ZONE.sub(r"\1+\2", query.get("at", "")))
 
 
-async def past_page(log: History, present: Present, wanted: Asked, now: datetime) -> JsonObject:
-    """An object as it was.
+async def past_page(log: History, present: Present, wanted: Asked, now: datetime) -> JsonObject | None:
+    """An object as it was; ``None`` of a moment that the viewer may not see.
 
     Raises:
         TargetError: the moment is none.
@@ -66,6 +75,8 @@ async def past_page(log: History, present: Present, wanted: Asked, now: datetime
     """
     stops = stops_of(await seen_moments(log, wanted.target, wanted.rights))
     at = chosen(stops, wanted, now)
+    if not wanted.may_see(at):
+        return None
     found = await then(log, present, wanted.rights, wanted.ref, at)
     number = max((place for place, one in enumerate(stops) if one.at <= at), default=None)
     content = found.content or {"ref": wanted.ref, "state_word": "", "mark": "rest"}
@@ -99,7 +110,9 @@ def chosen(stops: Sequence[Stop], wanted: Asked, now: datetime) -> datetime:
     """
     if wanted.at:
         return moment(wanted.at, now)
-    if wanted.stop.isdecimal() and int(wanted.stop) < len(stops):
+    # Python refuses to read numbers of thousands of digits.
+    is_number = wanted.stop.isdecimal() and len(wanted.stop) <= len(str(len(stops)))
+    if is_number and int(wanted.stop) < len(stops):
         return stops[int(wanted.stop)].at
     return stops[-1].at if stops else now
 

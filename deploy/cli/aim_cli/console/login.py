@@ -69,7 +69,7 @@ class LoginDoor:
         if isinstance(found, Refused):
             return PlainTextResponse(found.why, found.status, {**HEADERS, **found.headers})
         if found is None:
-            return _form(str(request.url.path), HTTPStatus.UNAUTHORIZED)
+            return _form(_asked_for(request), HTTPStatus.UNAUTHORIZED)
 
         async def is_still_in() -> bool:
             now = await self._who(request)
@@ -137,6 +137,11 @@ def _form(after: str, status: HTTPStatus, why: str = "", headers: dict[str, str]
 def _is_own(request: Request) -> bool:
     """Whether a form was sent from a page of this origin; browsers say so of every form."""
     return request.headers.get("origin", "") == f"https://{request.headers.get('host', '')}"
+
+
+def _asked_for(request: Request) -> str:
+    query = request.url.query
+    return f"{request.url.path}?{query}" if query else request.url.path
 
 
 def _own_path(path: str) -> str:

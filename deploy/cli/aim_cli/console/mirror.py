@@ -14,6 +14,7 @@ from aim_cli.connecting import broker, layout
 from aim_cli.parts import PARTS
 from aim_cli.refs import JsonObject, Ref
 from aim_cli.resources import Resource
+from aim_domain.parts import NAMESPACES
 from controller_runtime import Key
 from controller_runtime.api.meta import Resource as Meta
 from controller_runtime.bus.connection import BusConnection
@@ -61,8 +62,11 @@ class Mirror:
     Attributes:
         version: rises with every change.
         lost_at: since when the broker has not answered; ``None`` while it does.
+        following: of a `mirror`; when it ends, nothing more is learnt.
         ended: set when nobody is told of changes any more, because the process is about to end.
     """
+
+    following: asyncio.Future[None]
 
     def __init__(self, connection: BusConnection) -> None:
         self.version = 0
@@ -139,6 +143,14 @@ class Mirror:
         """Namespaces with an object of any kind."""
         return {entry.key.namespace for part in SHOWN for entry in self._world.all(part) if entry.key.namespace}
 
+    def made(self, namespaces: Iterable[str]) -> dict[str, datetime]:
+        """When namespaces were made, of those that are there; none while that is not vouched for."""
+        if not self._world.is_fresh(NAMESPACES):
+            return {}
+        known = ((name, self._world.get(NAMESPACES, Key("", name))) for name in namespaces)
+        told = ((name, entry.raw["metadata"].get("creationTimestamp")) for name, entry in known if entry is not None)
+        return {name: datetime.fromisoformat(at) for name, at in told if at}
+
     def holds(self, kind: Resource) -> bool:
         """Whether objects of a kind are published at all."""
         return any(part.kind.resource == kind.resource for part in SHOWN)
@@ -201,9 +213,9 @@ async def mirror(nats_url: str, *, at_once: bool = True) -> AsyncIterator[Mirror
     """
     async with broker(nats_url, at_once=at_once) as connection:
         found = Mirror(connection)
-        following = asyncio.ensure_future(found.run())
+        found.following = asyncio.ensure_future(found.run())
         try:
             yield found
         finally:
-            following.cancel()
-            await asyncio.wait((following,))
+            found.following.cancel()
+            await asyncio.wait((found.following,))

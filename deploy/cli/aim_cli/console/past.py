@@ -1,25 +1,27 @@
 """The story of one object, and its decisions taken again, from the log (FW-631, FW-633)."""
 
+import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 from urllib.parse import quote
 
 from aim_cli.console.access import Rights
 from aim_cli.console.pages import href
-from aim_cli.log_targets import Target, kind_name
+from aim_cli.console.seen import is_shown, saw_all, shown
+from aim_cli.log_targets import Target
 from aim_cli.refs import JsonObject, Ref
 from aim_cli.resources import KNOWN
 from aim_cli.services import services
-from aim_cli.timeline import Moment, deeds, timeline
+from aim_cli.timeline import Moment, Reader, deeds, timeline
 from aim_cli.waterfall import Bar, waterfall
 from controller_runtime import Key
 from controller_runtime.bus.history import DecisionFilter, History
 from controller_runtime.replay import Replayed, Replayer
 
 MOST: Final = 300
-"""Lines of a story; the newest."""
+"""Lines of a story, and decisions that are taken again; the newest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,8 @@ class Drawn:
 
 async def story(history: History, wanted: Target, rights: Rights) -> JsonObject:
     """Bars and moments of an object; of others only what the viewer may see."""
-    bars = [bar for bar in await waterfall(history, wanted) if is_shown(bar.kind, bar.key, rights)]
+    found = await waterfall(history, wanted, reader_of(rights))
+    bars = [bar for bar in found if is_shown(bar.kind, bar.key, rights, bar.begun)]
     moments = await seen_moments(history, wanted, rights)
     return {
         "bars": drawn(bars),
@@ -53,13 +56,15 @@ async def story(history: History, wanted: Target, rights: Rights) -> JsonObject:
 
 async def seen_moments(history: History, wanted: Target, rights: Rights) -> list[Moment]:
     """The newest moments of an object's story, as far as the viewer may see them."""
-    return [one for one in await timeline(history, wanted) if is_shown(one.kind, one.key, rights)][-MOST:]
+    told = await timeline(history, wanted, reader=reader_of(rights))
+    return [one for one in told if is_shown(one.kind, one.key, rights, one.at)][-MOST:]
 
 
-def is_shown(kind: str, key: Key, rights: Rights) -> bool:
-    """Whether a viewer may see an object of a kind; of kinds that nobody is asked about nobody."""
-    known = next((one for one in KNOWN if one.kind == kind), None)
-    return known is not None and rights.admits(known.resource, key.namespace)
+def reader_of(rights: Rights) -> Reader:
+    """Who has these rights."""
+    return Reader(
+        lambda one: rights.since(one.part.kind.resource, one.key.namespace), lambda record: shown(record, rights)
+    )
 
 
 def drawn(bars: Sequence[Bar]) -> list[Drawn]:
@@ -108,29 +113,42 @@ def _link(kind: str, key: Key, decision: str) -> str:
     return f"{href(Ref(known, key.namespace, key.name))}/replay/{quote(decision, safe='')}"
 
 
-async def replayed(history: History, wanted: Target, rights: Rights) -> list[JsonObject]:
-    """Every decision about an object, taken again by the code that is installed here.
+async def replayed(history: History, wanted: Target, rights: Rights) -> JsonObject:
+    """The newest decisions about an object, taken again by the code that is installed here.
 
     What is otherwise or missing names what the decision read, and is told only to who may see all of that.
     """
-    about = DecisionFilter(part=wanted.part.name, namespace=wanted.key.namespace, name=wanted.key.name)
-    return [
-        {
-            "at": one.stored.record.at,
-            "link": _link(wanted.part.kind.kind, wanted.key, one.stored.record.id),
-            "service": one.stored.record.service,
-            "did": deeds(one.stored.record),
-            "verdict": one.verdict.value,
-            "because": because(one, rights),
-        }
-        async for one in Replayer(history, services()).decisions(about)
-    ]
+    key = wanted.key
+    since = rights.since(wanted.part.kind.resource, key.namespace)
+    if since is None:
+        return {"decisions": [], "left_out": 0}
+    about = DecisionFilter(part=wanted.part.name, namespace=key.namespace, name=key.name, since=since)
+    left_out = 0
+    if len(stored := await history.decisions(about)) > MOST:
+        about, left_out = replace(about, since=stored[-MOST].record.at), len(stored) - MOST
+    decisions = []
+    async for one in Replayer(history, services()).decisions(about):
+        decisions.append(_replayed(one, wanted, rights))
+        # Whoever asks for another page meanwhile is answered.
+        await asyncio.sleep(0)
+    return {"decisions": decisions[-MOST:], "left_out": left_out}
+
+
+def _replayed(one: Replayed, wanted: Target, rights: Rights) -> JsonObject:
+    record = one.stored.record
+    return {
+        "at": record.at,
+        "link": _link(wanted.part.kind.kind, wanted.key, record.id),
+        "service": record.service,
+        "did": deeds(shown(record, rights)),
+        "verdict": one.verdict.value,
+        "because": because(one, rights),
+    }
 
 
 def because(one: Replayed, rights: Rights) -> list[str]:
     """What is otherwise or missing, for who may see all that the decision read."""
     reasons = [*one.differences, *(f"missing: {what}" for what in one.missing)]
-    read = ((kind_name(read.part), read.key) for read in one.stored.record.reads.objects)
-    if reasons and not all(is_shown(kind, key, rights) for kind, key in read):
+    if reasons and not saw_all(one.stored.record, rights):
         return ["it read objects that you may not see"]
     return reasons

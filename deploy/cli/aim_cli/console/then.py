@@ -8,8 +8,9 @@ until it asks for nothing more. An object costs its own versions, a look-up in a
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final, Protocol, TypeVar
+from urllib.parse import quote
 
 from aim_cli.console import pages
 from aim_cli.console.access import Rights
@@ -64,6 +65,7 @@ class Past:
 
     at: datetime
     present: Present
+    rights: Rights
     since: datetime | None = None
     narrowed: bool = False
     _told: dict[Resource, dict[Ref, Told]] = field(default_factory=lambda: defaultdict(dict))
@@ -141,6 +143,10 @@ class Past:
         if found is None:
             return
         kind = _RESOURCES[found.part]
+        since = self.rights.since(kind.resource, found.key.namespace)
+        # The last version before may be of who had a namespace of that name before.
+        if since is None or (found.version is not None and found.version.state.time < since):
+            return
         ref, told = Ref(kind, found.key.namespace, found.key.name), _told(kind, found)
         before = self._told[kind].get(ref)
         # A kind may have several parts, and an object is in one of them.
@@ -181,9 +187,9 @@ async def then(log: History, present: Present, rights: Rights, ref: Ref, at: dat
     Raises:
         BusError: the log cannot be read.
     """
-    past = Past(at, present, (await log.complete_since()).get("versions"))
+    past = Past(at, present, rights, (await log.complete_since()).get("versions"))
     while True:
-        sight = Sight(past, rights)
+        sight = Sight(past, rights.then(at))
         found = pages.one_object(sight, ref, at, lambda one: address(one, at))
         if not await past.read_on(log):
             break
@@ -193,4 +199,4 @@ async def then(log: History, present: Present, rights: Rights, ref: Ref, at: dat
 
 def address(ref: Ref, at: datetime) -> str:
     """Where an object's page of a moment is."""
-    return f"{pages.href(ref)}/past?at={at.isoformat().replace('+00:00', 'Z')}"
+    return f"{pages.href(ref)}/past?at={quote(at.astimezone(UTC).isoformat().replace('+00:00', 'Z'), safe=':')}"

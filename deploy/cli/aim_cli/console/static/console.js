@@ -86,6 +86,10 @@ async function travel(slider) {
   const address = `?at=${encodeURIComponent(stop(slider).at)}`;
   const answer = await fetch(address, { headers: { Accept: "text/html" } });
   const text = await answer.text();
+  if (answer.status === 429 && journey === journeys) {
+    const seconds = Number(answer.headers.get("Retry-After")) || 1;
+    setTimeout(() => { if (journey === journeys) { travel(slider); } }, 1000 * seconds);
+  }
   // Who went on meanwhile wants to see where that leads.
   if (!answer.ok || journey !== journeys) { return; }
   history.replaceState(null, "", address);
