@@ -20,6 +20,7 @@ from aim_cli.console.sessions import REVIEWED_SECONDS
 from aim_cli.console.tokens import KNOWN_SECONDS
 from aim_local.assets import Program
 from aim_local.realcluster import RealCluster, User
+from aim_packaging.keys import new_key
 from controller_runtime import JsonObject
 from controller_runtime.kube.config import Connection, KubeconfigCredentials, from_kubeconfig
 
@@ -146,7 +147,7 @@ async def _keys(folder: Path) -> JsonObject:
     done = await rendered(folder, {"nats": {"auth": {"enable": True}}})
     assert "publicKeys" in done.errors
     names = ("aim", *(f"aim-{one}" for one in ("model-sync", "discovery", "artifacts", "serving", "routing")))
-    return {"enable": True, "publicKeys": dict.fromkeys(names, "UAKEY")}
+    return {"enable": True, "publicKeys": {name: new_key().public for name in names}}
 
 
 # Viewers
