@@ -208,15 +208,15 @@ spec:
 
 {{- /*
 Of an object of the platform's own kinds: helm looks up all kinds before it makes any object, so with a first installation,
-which brings the kinds, it comes afterwards, before the check, which may fail. The next upgrade finds it as an object of the
-release, by the annotations. The first revision does not have it, so it is kept where a rollback would delete it.
+which brings the kinds, it comes afterwards; behind the check, which waits until the kinds are served. The next run finds it
+as an object of the release, by the annotations, or makes it if the check failed. The first revision does not have it, so it is kept where a rollback would delete it.
 */}}
 {{- define "aim.afterDefinitions" -}}
 annotations:
   helm.sh/resource-policy: keep
 {{- if not (.Capabilities.APIVersions.Has "aim.eai.amd.com/v1alpha1/AIMService") }}
   helm.sh/hook: post-install
-  helm.sh/hook-weight: "-1"
+  helm.sh/hook-weight: "1"
   meta.helm.sh/release-name: {{ .Release.Name }}
   meta.helm.sh/release-namespace: {{ .Release.Namespace }}
 {{- end }}
