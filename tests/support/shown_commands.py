@@ -31,6 +31,7 @@ ELSEWHERE: Final[Mapping[str, str]] = MappingProxyType(
         "helm test ": "takes pods of images: tests/containers asks the same of the services",
         "kubectl -n aim-system port-forward ": "takes a kubelet; what is then asked is asked of the service itself",
         "kubectl -n aim-system logs ": "takes the Job of an installation: tests/containers/test_installed_check.py",
+        "kubectl -n aim-system rollout ": "starts the pods of an installation anew, and there is no trying it",
         "kubectl -n aim-system patch pvc ": "takes the volume of a bundled broker, which only a cluster has",
         "kubectl -n aim-system delete statefulset ": "takes a bundled broker, which only a cluster has",
         "kubectl create token NAME ": "names an account of yours: tests/real/test_real_console.py logs in so",
