@@ -399,6 +399,7 @@ class BusConnection:
                 finally:
                     self._in_flight.discard(limit)
         except nats.errors.NoRespondersError as error:
+            raise_if_cancelled()
             raise BusUnavailableError(f"{subject}: no response; check that the stream exists") from error
         except (nats.errors.Error, OSError, TimeoutError) as error:
             raise_if_cancelled()
