@@ -12,8 +12,8 @@ from support.stack import Platform
 from typer.testing import CliRunner
 
 from aim_cli.__main__ import app
+from aim_cli.cluster.targets import Where
 from aim_cli.console.serving import serve
-from aim_cli.targets import Where
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

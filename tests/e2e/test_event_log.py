@@ -11,7 +11,7 @@ import pytest
 from support.controlplane import Ran
 from support.stack import OWN, Platform, status_of
 
-from aim_cli.connecting import history
+from aim_cli.log.connecting import history
 from aim_cli.services import services
 from aim_serving import container_env
 from controller_runtime.replay import Replayer, Verdict

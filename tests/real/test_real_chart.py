@@ -23,9 +23,9 @@ from support.helm import (
     run,
 )
 
-from aim_cli import doctor
-from aim_cli.asking import reading
-from aim_cli.doctor import Mark
+from aim_cli.cluster.asking import reading
+from aim_cli.installation import doctor
+from aim_cli.installation.doctor import Mark
 from aim_local.assets import Program, find_toolset
 from aim_local.nats import NatsServer
 from aim_local.realcluster import RealCluster, User

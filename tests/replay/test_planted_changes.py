@@ -12,7 +12,7 @@ import pytest_asyncio
 from support.mutants import CHOOSERS, HARMLESS, MUTANTS, SERVICES, UNCHANGED, Mutant, Outcome
 from support.whole_run import logged_run
 
-from aim_cli.connecting import history
+from aim_cli.log.connecting import history
 from aim_local.nats import NatsServer
 from controller_runtime import loads
 from controller_runtime.reconcile.pass_record import MOST_BYTES

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any, TypeVar
 
-from aim_cli import resources
+from aim_cli.cluster import resources
 from aim_domain import NAMESPACE_CONFIGS_BY_NAMESPACE
 from aim_domain.kinds import kind_of
 from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, KAIWO_CONFIGS, NAMESPACE_CONFIGS, RUNTIME_CONFIGS

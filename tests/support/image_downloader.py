@@ -17,7 +17,7 @@ from support.image_programs import empty_folder, files_of
 from support.images import given, image
 from support.pod_root import Mount, become
 
-from aim_cli.asking import reading
+from aim_cli.cluster.asking import reading
 from controller_runtime import JsonObject
 from controller_runtime.kube.config import SERVICE_ACCOUNT
 

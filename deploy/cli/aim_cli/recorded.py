@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from aim_cli.log_file import FileHistory, Held, read
-from aim_cli.log_targets import kind_name
+from aim_cli.log.file import FileHistory, Held, read
+from aim_cli.log.targets import kind_name
 from aim_cli.services import services
 from controller_runtime.bus.history import DecisionFilter, StoredDecision
 from controller_runtime.replay import Replayed, Replayer

@@ -7,7 +7,7 @@ from typing import Final
 import yaml
 
 from aim_cli.console.identity import REVIEWS
-from aim_cli.doctor import EXAMINER
+from aim_cli.installation.doctor import EXAMINER
 from aim_packaging.alerts import rules
 from aim_packaging.broker import reader, user_of
 from aim_packaging.dashboards import DASHBOARDS, dashboard_json

@@ -7,8 +7,8 @@ import pytest
 import trustme
 from support.nats import connected
 
-from aim_cli.doctor import Finding, Mark
-from aim_cli.examining import of_broker
+from aim_cli.installation.doctor import Finding, Mark
+from aim_cli.installation.examining import of_broker
 from aim_local.nats import NatsServer
 from aim_local.ports import HOST, free_port
 from aim_packaging.keys import new_key

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from support.reconcile_bench import CLAIMS, Bench, Faults
 
-from aim_cli.timeline import deeds
+from aim_cli.log.timeline import deeds
 from controller_runtime import Child, Index, JsonObject, Key, Plan, Quota, WriteMode, canonical, quantity
 from controller_runtime.core import PersistentVolumeClaim
 from controller_runtime.reconcile.execution import Execution, WriteResult

@@ -11,6 +11,8 @@ import pytest
 from support.bus_source import Source
 from support.nats import eventually
 
+from aim_cli.cluster.refs import JsonObject, Ref
+from aim_cli.cluster.resources import AIM_CLUSTER_MODEL, AIM_SERVICE, AIM_TEMPLATE_CACHE, KNOWN, POD, Resource
 from aim_cli.console import past
 from aim_cli.console.access import Access, Rights
 from aim_cli.console.app import Console
@@ -24,9 +26,7 @@ from aim_cli.console.past import replayed, story
 from aim_cli.console.templating import render
 from aim_cli.console.then import ELSEWHERE, Then, address, then
 from aim_cli.errors import TargetError
-from aim_cli.log_targets import target_of
-from aim_cli.refs import JsonObject, Ref
-from aim_cli.resources import AIM_CLUSTER_MODEL, AIM_SERVICE, AIM_TEMPLATE_CACHE, KNOWN, POD, Resource
+from aim_cli.log.targets import target_of
 from aim_domain.parts import CLUSTER_MODELS, DISCOVERY_PODS, NAMESPACES, PREDICTOR_PODS, SERVICES, TEMPLATE_CACHES
 from aim_local.ports import free_port
 from controller_runtime import Key, Part

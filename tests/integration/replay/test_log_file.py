@@ -10,11 +10,11 @@ from support.replay_log import EVERY, PART, Log, by_name, change_everything, fir
 from support.world_objects import widgets
 from typer.testing import CliRunner
 
-from aim_cli import connecting
 from aim_cli.__main__ import app
 from aim_cli.errors import UnreachableError, UnreadableError
-from aim_cli.exporting import export
-from aim_cli.log_file import FileHistory, Held, documents, read, taken, write
+from aim_cli.log import connecting
+from aim_cli.log.exporting import export
+from aim_cli.log.file import FileHistory, Held, documents, read, taken, write
 from controller_runtime import Key, Plan, Resource, View
 from controller_runtime.bus.history import DecisionFilter, History
 from controller_runtime.replay import Replayed, Verdict

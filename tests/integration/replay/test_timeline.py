@@ -10,12 +10,12 @@ import pytest
 from support.bus_source import Source
 from typer.testing import CliRunner
 
-from aim_cli import connecting
 from aim_cli.__main__ import app
 from aim_cli.console.access import Rights
 from aim_cli.console.past import story
-from aim_cli.log_targets import target
-from aim_cli.timeline import is_paused_now, timeline
+from aim_cli.log import connecting
+from aim_cli.log.targets import target
+from aim_cli.log.timeline import is_paused_now, timeline
 from aim_domain.labels import ANNOTATION_PAUSED
 from aim_domain.parts import ARTIFACTS, CLUSTER_MODELS, SERVICES
 from aim_local.ports import free_port

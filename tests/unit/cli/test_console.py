@@ -8,15 +8,22 @@ from typing import TypeVar
 import pytest
 from support.builders import condition, make
 
+from aim_cli.cluster.refs import JsonObject, Ref
+from aim_cli.cluster.resources import (
+    AIM_CLUSTER_MODEL,
+    AIM_CLUSTER_SERVICE_TEMPLATE,
+    AIM_SERVICE,
+    GATEWAY,
+    NODE,
+    Resource,
+)
 from aim_cli.console import pages
 from aim_cli.console.access import Access, Rights, question
 from aim_cli.console.past import drawn
 from aim_cli.console.sight import NOT_ALLOWED, NOT_PUBLISHED, Sight
 from aim_cli.console.signs import mark_of
 from aim_cli.console.templating import render
-from aim_cli.refs import JsonObject, Ref
-from aim_cli.resources import AIM_CLUSTER_MODEL, AIM_CLUSTER_SERVICE_TEMPLATE, AIM_SERVICE, GATEWAY, NODE, Resource
-from aim_cli.waterfall import Bar
+from aim_cli.log.waterfall import Bar
 from aim_domain import kinds
 from controller_runtime import Key
 

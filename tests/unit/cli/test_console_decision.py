@@ -3,6 +3,8 @@
 import pytest
 from support.builders import NOW
 
+from aim_cli.cluster.refs import JsonObject, Ref
+from aim_cli.cluster.resources import AIM_ARTIFACT, AIM_CLUSTER_MODEL, AIM_SERVICE, INFERENCE_SERVICE, KNOWN
 from aim_cli.console.access import Rights
 from aim_cli.console.decision import told
 from aim_cli.console.log_pages import Asked
@@ -10,10 +12,8 @@ from aim_cli.console.past import because
 from aim_cli.console.seen import UNSEEN_CAUSE
 from aim_cli.console.seen import shown as of_a_viewer
 from aim_cli.console.templating import render
-from aim_cli.log_targets import target_of
-from aim_cli.refs import JsonObject, Ref
-from aim_cli.resources import AIM_ARTIFACT, AIM_CLUSTER_MODEL, AIM_SERVICE, INFERENCE_SERVICE, KNOWN
-from aim_cli.timeline import deeds
+from aim_cli.log.targets import target_of
+from aim_cli.log.timeline import deeds
 from aim_domain.parts import ARTIFACTS, CLUSTER_MODELS, INFERENCE_SERVICES, NAMESPACES, NODES, SERVICES
 from controller_runtime import Key
 from controller_runtime.bus.decision import DecisionRecord, RecordedWrite

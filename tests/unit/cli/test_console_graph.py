@@ -8,11 +8,8 @@ from hypothesis import strategies as st
 from support.asked import Objects
 from support.builders import condition, make, owner
 
-from aim_cli.console.graph import HEIGHT, MOST, WIDTH, Drawing, drawing, shortened
-from aim_cli.console.layers import laid_out
-from aim_cli.console.pages import href
-from aim_cli.refs import Ref
-from aim_cli.resources import (
+from aim_cli.cluster.refs import Ref
+from aim_cli.cluster.resources import (
     AIM_ARTIFACT,
     AIM_CLUSTER_SERVICE_TEMPLATE,
     AIM_SERVICE,
@@ -21,7 +18,10 @@ from aim_cli.resources import (
     INFERENCE_SERVICE,
     POD,
 )
-from aim_cli.tree import Node, tree
+from aim_cli.console.graph import HEIGHT, MOST, WIDTH, Drawing, drawing, shortened
+from aim_cli.console.layers import laid_out
+from aim_cli.console.pages import href
+from aim_cli.objects.tree import Node, tree
 from aim_cli.why.command import why
 
 CHAT = Ref(AIM_SERVICE, "team", "chat")

@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from aim_cli.cluster.refs import JsonObject
+from aim_cli.cluster.resources import AIM_SERVICE
 from aim_cli.console.identity import User, access_review, end_of, user_of
 from aim_cli.console.limits import OF_ALL, OF_AN_ADDRESS, READINGS, STREAMS, Places, Refusals
 from aim_cli.console.login import _own_path
@@ -20,8 +22,6 @@ from aim_cli.console.tokens import (
     UnknownTokenError,
 )
 from aim_cli.console.viewers import Viewers
-from aim_cli.refs import JsonObject
-from aim_cli.resources import AIM_SERVICE
 from controller_runtime import ApiError
 
 ADA = User("ada", "1", ("team-a",), (("scopes", ("x", "y")),))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from aim_cli.errors import UnreadableError
-from aim_cli.log_file import read
+from aim_cli.log.file import read
 
 HEAD = b'{"aimlog": 1, "parts": [], "begins": "2026-11-24T00:00:00+00:00", "completeSince": {}}\n'
 LINES = (

@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 from support.builders import NOW, condition
 
-from aim_cli.refs import Ref
-from aim_cli.resources import AIM_SERVICE
+from aim_cli.cluster.refs import Ref
+from aim_cli.cluster.resources import AIM_SERVICE
 from aim_cli.why.decided import Decided, deciding
 from controller_runtime import Key
 from controller_runtime.bus.decision import DecisionRecord

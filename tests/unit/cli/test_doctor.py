@@ -5,12 +5,21 @@ from datetime import timedelta
 import pytest
 from support.builders import NOW, make
 
-from aim_cli import bus_state, doctor
-from aim_cli.bus_state import BusState, PartState, StreamState
-from aim_cli.doctor import Finding, Mark
+from aim_cli.cluster.refs import JsonObject
+from aim_cli.cluster.resources import (
+    AIM_SERVICE,
+    DEPLOYMENT,
+    HTTP_ROUTE,
+    INFERENCE_SERVICE,
+    NODE,
+    OWN,
+    STATEFUL_SET,
+    Resource,
+)
 from aim_cli.errors import Exit
-from aim_cli.refs import JsonObject
-from aim_cli.resources import AIM_SERVICE, DEPLOYMENT, HTTP_ROUTE, INFERENCE_SERVICE, NODE, OWN, STATEFUL_SET, Resource
+from aim_cli.installation import bus_state, doctor
+from aim_cli.installation.bus_state import BusState, PartState, StreamState
+from aim_cli.installation.doctor import Finding, Mark
 from aim_domain.crd import definition
 from aim_domain.kinds import OWN_KINDS
 from controller_runtime.bus.marker import Marker

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from aim_cli.errors import Exit, UnreadableError
-from aim_cli.importing import examined
-from aim_cli.log_file import Held, documents, write
+from aim_cli.log.file import Held, documents, write
+from aim_cli.log.importing import examined
 from controller_runtime import JsonObject
 from controller_runtime.bus.decision import DecisionRecord
 from controller_runtime.bus.history import StoredDecision

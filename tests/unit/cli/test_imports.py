@@ -5,10 +5,10 @@ import sys
 
 import pytest
 
-from aim_cli.log_targets import LOGGED
+from aim_cli.log.targets import LOGGED
 from aim_cli.parts import PARTS
 
-READ = ("log_commands", "past", "bus_state", "exporting", "why.decided")
+READ = ("log.telling", "log.past", "installation.bus_state", "log.exporting", "why.decided")
 """Modules of the commands `timeline`, `state`, `diff`, `bus`, `export` and `why`."""
 HEAVY = (
     "aim_domain.kinds",
@@ -48,7 +48,7 @@ def test_a_service_is_imported_when_it_is_asked_for() -> None:
 @pytest.mark.spec("FW-684")
 def test_what_was_left_out_is_there_for_who_uses_it() -> None:
     program = (
-        "import aim_cli.connecting, nats.aio.transport as transport, aiohttp, aiohttp.abc, rich.console; "
+        "import aim_cli.log.connecting, nats.aio.transport as transport, aiohttp, aiohttp.abc, rich.console; "
         "print(transport.aiohttp.ClientSession is aiohttp.ClientSession, aiohttp.ClientSession.__module__)"
     )
     assert output_of(program) == "True aiohttp.client\n"

@@ -6,12 +6,8 @@ import pytest
 from support.asked import Objects
 from support.builders import NOW, condition, make
 
-from aim_cli.caches import caches, limits_of
-from aim_cli.errors import Exit, UnreachableError
-from aim_cli.overview import gpus_of, leaders_of, overview
-from aim_cli.queues import Page, answer
-from aim_cli.refs import JsonObject
-from aim_cli.resources import (
+from aim_cli.cluster.refs import JsonObject
+from aim_cli.cluster.resources import (
     AIM_ARTIFACT,
     AIM_CLUSTER_RUNTIME_CONFIG,
     AIM_MODEL,
@@ -24,6 +20,10 @@ from aim_cli.resources import (
     POD,
     Resource,
 )
+from aim_cli.errors import Exit, UnreachableError
+from aim_cli.installation.overview import gpus_of, leaders_of, overview
+from aim_cli.installation.queues import Page, answer
+from aim_cli.objects.caches import caches, limits_of
 from aim_domain import labels
 from controller_runtime import timestamp
 

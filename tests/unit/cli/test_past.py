@@ -8,9 +8,9 @@ import pytest
 from support.builders import NOW
 
 from aim_cli.errors import Exit, TargetError
-from aim_cli.log_targets import LOGGED, Target
+from aim_cli.log.past import Scope, members, of_versions, told_diff, told_state
+from aim_cli.log.targets import LOGGED, Target
 from aim_cli.moments import moment
-from aim_cli.past import Scope, members, of_versions, told_diff, told_state
 from aim_domain.parts import SERVICES
 from controller_runtime import JsonObject, Key, Part, dumps
 from controller_runtime.bus.chain import Knowledge, LoggedVersion, StateAt

@@ -8,12 +8,12 @@ from support.builders import NOW, make
 from support.declarations import definitions
 from support.serving import GATEWAY, TEAM, aim_service, config, model, template
 
+from aim_cli.cluster.targets import Where as Place
 from aim_cli.errors import Exit, TargetError, UnreadableError
 from aim_cli.parts import PARTS
 from aim_cli.planning.gathering import read
 from aim_cli.planning.report import Outcome, answer, gpu_fit, outcome
 from aim_cli.planning.sandbox import Sandbox, Step, Where, merge, with_status
-from aim_cli.targets import Where as Place
 from aim_domain import kinds, labels
 from aim_domain.parts import SERVICES
 from aim_serving.service import SERVICE_RECONCILER

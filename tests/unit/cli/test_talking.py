@@ -6,12 +6,12 @@ import pytest
 from support.asked import Objects
 from support.builders import make
 
-from aim_cli.asking import split_lines
+from aim_cli.cluster.asking import split_lines
+from aim_cli.cluster.refs import JsonObject, Ref
+from aim_cli.cluster.resources import AIM_ARTIFACT, AIM_SERVICE, AIM_TEMPLATE_CACHE, GATEWAY, HTTP_ROUTE, POD
 from aim_cli.errors import TargetError
-from aim_cli.pod_logs import last_words, speakers
-from aim_cli.refs import JsonObject, Ref
-from aim_cli.resources import AIM_ARTIFACT, AIM_SERVICE, AIM_TEMPLATE_CACHE, GATEWAY, HTTP_ROUTE, POD
-from aim_cli.talking import address_of, pieces
+from aim_cli.objects.pod_logs import last_words, speakers
+from aim_cli.objects.talking import address_of, pieces
 from aim_domain import labels
 from aim_domain.naming import http_route_name, inference_service_name
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from aim_cli.timeline import of_records
+from aim_cli.log.timeline import of_records
 from controller_runtime import JsonObject
 from controller_runtime.bus.decision import DecisionRecord
 

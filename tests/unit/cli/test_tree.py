@@ -4,9 +4,8 @@ import pytest
 from support.asked import Objects
 from support.builders import condition, make, owner
 
-from aim_cli.errors import Exit
-from aim_cli.refs import JsonObject, Ref
-from aim_cli.resources import (
+from aim_cli.cluster.refs import JsonObject, Ref
+from aim_cli.cluster.resources import (
     AIM_ARTIFACT,
     AIM_MODEL,
     AIM_SERVICE,
@@ -19,8 +18,9 @@ from aim_cli.resources import (
     POD,
     Resource,
 )
-from aim_cli.states import Weight, state_of, weight_of
-from aim_cli.tree import answer, dot, lines_of, tree
+from aim_cli.cluster.states import Weight, state_of, weight_of
+from aim_cli.errors import Exit
+from aim_cli.objects.tree import answer, dot, lines_of, tree
 from aim_domain import labels
 
 TEAM = "team"

@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 import pytest
 from support.builders import NOW
 
-from aim_cli.waterfall import Bar, drawn, is_ready
-from aim_cli.waterfall_page import page_of
+from aim_cli.log.waterfall import Bar, drawn, is_ready
+from aim_cli.log.waterfall_page import page_of
 from controller_runtime import JsonObject, Key
 
 

@@ -8,12 +8,12 @@ import yaml
 from support.asked import Objects
 from support.builders import make
 
-from aim_cli import resources
 from aim_cli.answer import Answer, Form, answered, columns, tell, written
+from aim_cli.cluster import resources
+from aim_cli.cluster.refs import JsonObject, Ref
+from aim_cli.cluster.resources import AIM_CLUSTER_MODEL, AIM_SERVICE, KNOWN
+from aim_cli.cluster.targets import Where, kind_called, target
 from aim_cli.errors import CliError, Exit, TargetError, UnreachableError
-from aim_cli.refs import JsonObject, Ref
-from aim_cli.resources import AIM_CLUSTER_MODEL, AIM_SERVICE, KNOWN
-from aim_cli.targets import Where, kind_called, target
 from aim_domain.kinds import KINDS
 from controller_runtime.kube.kubeconfig import ConfigError, default_namespace
 

@@ -68,8 +68,8 @@ def status(
     from datetime import UTC, datetime
 
     from aim_cli.answer import Answer, answered
-    from aim_cli.asking import reading
-    from aim_cli.overview import overview
+    from aim_cli.cluster.asking import reading
+    from aim_cli.installation.overview import overview
 
     def ask() -> Answer:
         with reading(kubeconfig, context) as cluster:
@@ -94,9 +94,9 @@ def top(
     from itertools import count as numbers
 
     from aim_cli.answer import Answer, answered, plain
-    from aim_cli.asking import reading
+    from aim_cli.cluster.asking import reading
+    from aim_cli.installation.overview import overview
     from aim_cli.output import OUT
-    from aim_cli.overview import overview
 
     def ask() -> Answer:
         for number in numbers(1):
@@ -129,8 +129,8 @@ def doctor(
     Exits with 1 when something is bad, with 4 when the cluster cannot be asked.
     """
     from aim_cli.answer import answered
-    from aim_cli.examining import Wish, diagnose
-    from aim_cli.targets import Where
+    from aim_cli.cluster.targets import Where
+    from aim_cli.installation.examining import Wish, diagnose
 
     wish = Wish(Where(kubeconfig, context), nats_url, pre, wait)
     raise typer.Exit(answered(lambda: diagnose(wish), output))
@@ -149,7 +149,7 @@ def bus(
     Exits with 1 when a stream is missing or a publisher silent, with 4 when the broker does not answer.
     """
     from aim_cli.answer import answered
-    from aim_cli.bus_state import answer, bus_state
+    from aim_cli.installation.bus_state import answer, bus_state
     from aim_cli.running import waited
 
     raise typer.Exit(answered(lambda: answer(waited(bus_state(nats_url, holes=holes))), output))
@@ -170,8 +170,8 @@ def queue(
     tells it.
     """
     from aim_cli.answer import Answer, answered
-    from aim_cli.asking import reading
-    from aim_cli.queues import answer, of_addresses, of_pods
+    from aim_cli.cluster.asking import reading
+    from aim_cli.installation.queues import answer, of_addresses, of_pods
 
     def ask() -> Answer:
         if url:
@@ -204,8 +204,8 @@ def console(
     """
     from contextlib import suppress
 
+    from aim_cli.cluster.targets import Where
     from aim_cli.running import run
-    from aim_cli.targets import Where
 
     where = Where(kubeconfig, context)
     if not listen:

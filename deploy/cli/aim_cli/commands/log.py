@@ -11,8 +11,8 @@ from aim_cli.answer import Form
 from aim_cli.arguments import LOCAL, Context, KindName, Kubeconfig, MaybeName, Namespace, NatsUrl, Output
 
 if TYPE_CHECKING:
+    from aim_cli.cluster.targets import Where
     from aim_cli.errors import Exit
-    from aim_cli.targets import Where
 
 
 def replay(
@@ -38,10 +38,10 @@ def replay(
     an outcome is undetermined, naming what is missing. Exits with 4 when the log cannot be read. With --against it
     compares what two releases make of each decision, with the same codes.
     """
-    from aim_cli.connecting import SUFFIX
-    from aim_cli.replaying import replay
+    from aim_cli.cluster.targets import Where
+    from aim_cli.log.connecting import SUFFIX
+    from aim_cli.log.replaying import replay
     from aim_cli.running import run
-    from aim_cli.targets import Where
 
     if kind is not None and kind.endswith(SUFFIX):
         nats_url, kind, name = kind, name, None
@@ -61,11 +61,11 @@ def _replay_elsewhere(
     against: Path | None,
     as_test: Path | None,
 ) -> "Exit":
-    from aim_cli.against import against as compared
     from aim_cli.answer import Answer, answered
     from aim_cli.errors import TargetError
-    from aim_cli.log_targets import decisions_of
-    from aim_cli.pytest_file import as_test as written
+    from aim_cli.log.against import against as compared
+    from aim_cli.log.pytest_file import as_test as written
+    from aim_cli.log.targets import decisions_of
     from aim_cli.running import waited
 
     def ask() -> Answer:
@@ -101,11 +101,11 @@ def export(
     from datetime import UTC, datetime
 
     from aim_cli.answer import Answer, answered
-    from aim_cli.exporting import export as exported
-    from aim_cli.log_targets import decisions_of
+    from aim_cli.cluster.targets import Where
+    from aim_cli.log.exporting import export as exported
+    from aim_cli.log.targets import decisions_of
     from aim_cli.moments import moment
     from aim_cli.running import waited
-    from aim_cli.targets import Where
 
     def ask() -> Answer:
         wanted = decisions_of(kind, name, Where(namespace=namespace))
@@ -124,7 +124,7 @@ def import_(
     Exits with 1 when a credential in it is not covered, with 2 when it is damaged or no such file.
     """
     from aim_cli.answer import answered
-    from aim_cli.importing import examined
+    from aim_cli.log.importing import examined
 
     raise typer.Exit(answered(lambda: examined(file), output))
 
@@ -160,10 +160,10 @@ def timeline(
     from datetime import UTC, datetime
 
     from aim_cli.answer import Answer, answered
-    from aim_cli.log_commands import Told, followed, picture, story
+    from aim_cli.cluster.targets import Where
+    from aim_cli.log.telling import Told, followed, picture, story
     from aim_cli.moments import moment
     from aim_cli.running import run, waited
-    from aim_cli.targets import Where
 
     where = Where(kubeconfig, context, namespace)
 
@@ -198,12 +198,12 @@ def state(
     from datetime import UTC, datetime
 
     from aim_cli.answer import Answer, answered
-    from aim_cli.log_targets import target
+    from aim_cli.cluster.targets import Where
+    from aim_cli.log.past import Scope
+    from aim_cli.log.past import state as told
+    from aim_cli.log.targets import target
     from aim_cli.moments import moment
-    from aim_cli.past import Scope
-    from aim_cli.past import state as told
     from aim_cli.running import waited
-    from aim_cli.targets import Where
 
     def ask() -> Answer:
         wanted = None if kind is None else target(kind, name, Where(namespace=namespace))
@@ -228,12 +228,12 @@ def diff(
     from datetime import UTC, datetime
 
     from aim_cli.answer import Answer, answered
-    from aim_cli.log_targets import target
+    from aim_cli.cluster.targets import Where
+    from aim_cli.log.past import Scope
+    from aim_cli.log.past import diff as told
+    from aim_cli.log.targets import target
     from aim_cli.moments import moment
-    from aim_cli.past import Scope
-    from aim_cli.past import diff as told
     from aim_cli.running import waited
-    from aim_cli.targets import Where
 
     def ask() -> Answer:
         now = datetime.now(UTC)

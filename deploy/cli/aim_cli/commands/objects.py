@@ -42,7 +42,7 @@ def why(
     Exits with 0 when nothing is in its way, with 1 when something is, with 3 when there is no such object, with 4 when
     the cluster cannot be asked.
     """
-    from aim_cli.targets import Where
+    from aim_cli.cluster.targets import Where
     from aim_cli.why.asked import Question, ask
 
     where = Where(kubeconfig, context, namespace, everywhere, selector)
@@ -71,10 +71,10 @@ def tree(
     Exits with 3 when there is no such object, with 4 when the cluster cannot be asked.
     """
     from aim_cli.answer import Answer, answered
-    from aim_cli.asking import reading
-    from aim_cli.targets import Where, target
-    from aim_cli.tree import answer, dot
-    from aim_cli.tree import tree as grown
+    from aim_cli.cluster.asking import reading
+    from aim_cli.cluster.targets import Where, target
+    from aim_cli.objects.tree import answer, dot
+    from aim_cli.objects.tree import tree as grown
 
     def ask() -> Answer:
         wanted = target(kind, name, Where(kubeconfig, context, namespace))
@@ -103,10 +103,10 @@ def cache(
     from datetime import UTC, datetime
 
     from aim_cli.answer import Answer, answered
-    from aim_cli.asking import reading
-    from aim_cli.caches import caches
-    from aim_cli.resources import AIM_ARTIFACT
-    from aim_cli.targets import Where
+    from aim_cli.cluster.asking import reading
+    from aim_cli.cluster.resources import AIM_ARTIFACT
+    from aim_cli.cluster.targets import Where
+    from aim_cli.objects.caches import caches
 
     def ask() -> Answer:
         scope = Where(kubeconfig, context, namespace, everywhere).scope(AIM_ARTIFACT)
@@ -133,9 +133,9 @@ def plan(
     when the cluster cannot be asked.
     """
     from aim_cli.answer import answered
+    from aim_cli.cluster.targets import Where
     from aim_cli.planning.gathering import Wish
     from aim_cli.planning.gathering import plan as planned
-    from aim_cli.targets import Where
 
     wish = Wish(tuple(files), Where(kubeconfig, context, namespace), nats_url)
     raise typer.Exit(answered(lambda: planned(wish), output))
@@ -158,11 +158,11 @@ def logs(
     from contextlib import suppress
 
     from aim_cli.answer import Answer, answered, complain, plain
-    from aim_cli.asking import reading
+    from aim_cli.cluster.asking import reading
+    from aim_cli.cluster.targets import Where, target
     from aim_cli.errors import Exit
-    from aim_cli.pod_logs import follow as followed
-    from aim_cli.pod_logs import last_words, say, speakers
-    from aim_cli.targets import Where, target
+    from aim_cli.objects.pod_logs import follow as followed
+    from aim_cli.objects.pod_logs import last_words, say, speakers
 
     def ask() -> Answer:
         wanted = target("aimservice", name, Where(kubeconfig, context, namespace))
@@ -203,9 +203,9 @@ def chat(
     import sys
 
     from aim_cli.answer import Answer, answered, plain
-    from aim_cli.asking import reading
-    from aim_cli.talking import Talk, address_of
-    from aim_cli.targets import Where, target
+    from aim_cli.cluster.asking import reading
+    from aim_cli.cluster.targets import Where, target
+    from aim_cli.objects.talking import Talk, address_of
 
     def ask() -> Answer:
         wanted = target("aimservice", name, Where(kubeconfig, context, namespace))

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final, TypeAlias
 
-from aim_cli.refs import JsonObject
-from aim_cli.resources import Resource
+from aim_cli.cluster.refs import JsonObject
+from aim_cli.cluster.resources import Resource
 
 REMEMBERED_SECONDS: Final = 60.0
 _AT_ONCE: Final = 8

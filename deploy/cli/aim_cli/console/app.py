@@ -18,6 +18,8 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
 
 from aim_cli.answer import plain
+from aim_cli.cluster.refs import JsonObject
+from aim_cli.cluster.resources import KNOWN, NODE
 from aim_cli.console import decision, log_pages, pages, past
 from aim_cli.console.bus_page import bus_page
 from aim_cli.console.door import HEADERS, Door, Viewer
@@ -26,9 +28,7 @@ from aim_cli.console.mirror import SHOWN, Mirror
 from aim_cli.console.sight import Sight
 from aim_cli.console.templating import render
 from aim_cli.errors import CliError, TargetError
-from aim_cli.log_targets import Target, target_of
-from aim_cli.refs import JsonObject
-from aim_cli.resources import KNOWN, NODE
+from aim_cli.log.targets import Target, target_of
 from controller_runtime import KubeError
 from controller_runtime.bus.connection import BusError
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
+from aim_cli.cluster.refs import Ref
 from aim_cli.console.layers import Laid, Spot, laid_out
 from aim_cli.console.signs import mark_of
-from aim_cli.refs import Ref
-from aim_cli.tree import Node
+from aim_cli.objects.tree import Node
 from aim_cli.why.chain import Link
 
 MOST: Final = 100

@@ -15,7 +15,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount, Route
 
-from aim_cli.client import cluster
+from aim_cli.cluster.client import cluster
+from aim_cli.cluster.refs import JsonObject
+from aim_cli.cluster.targets import Where
 from aim_cli.console.app import Console
 from aim_cli.console.door import Door
 from aim_cli.console.login import LoginDoor
@@ -24,9 +26,7 @@ from aim_cli.console.sessions import Sessions
 from aim_cli.console.tokens import Tokens
 from aim_cli.console.viewers import Viewers
 from aim_cli.errors import TargetError, UnreachableError
-from aim_cli.refs import JsonObject
 from aim_cli.running import leaves
-from aim_cli.targets import Where
 from controller_runtime import KubeClient
 from controller_runtime.bus.connection import BusError
 from controller_runtime.manager.certificates import CertificateFiles, from_files, self_signed

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Final
 
-from aim_cli.refs import JsonObject
+from aim_cli.cluster.refs import JsonObject
 from controller_runtime.manager.scrapers import SUBJECT_ACCESS_REVIEW, TOKEN_REVIEW
 
 REVIEWS: Final = (TOKEN_REVIEW, SUBJECT_ACCESS_REVIEW)

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from aim_cli.cluster.refs import JsonObject, Ref
 from aim_cli.console.access import Rights
 from aim_cli.console.pages import ref_at
 from aim_cli.console.past import seen_moments
 from aim_cli.console.then import Present, address, then
-from aim_cli.log_targets import Target, target_of
+from aim_cli.log.targets import Target, target_of
+from aim_cli.log.timeline import Moment
 from aim_cli.moments import moment
-from aim_cli.refs import JsonObject, Ref
 from aim_cli.sizes import age
-from aim_cli.timeline import Moment
 from controller_runtime.bus.chain import Knowledge
 from controller_runtime.bus.history import History
 

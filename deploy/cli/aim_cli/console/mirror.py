@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
-from aim_cli.connecting import broker, layout
+from aim_cli.cluster.refs import JsonObject, Ref
+from aim_cli.cluster.resources import Resource
+from aim_cli.log.connecting import broker, layout
 from aim_cli.parts import PARTS
-from aim_cli.refs import JsonObject, Ref
-from aim_cli.resources import Resource
 from aim_domain.parts import NAMESPACES
 from controller_runtime import Key
 from controller_runtime.api.meta import Resource as Meta

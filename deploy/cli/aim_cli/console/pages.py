@@ -6,13 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from aim_cli.caches import quotas_of
-from aim_cli.console.graph import HEIGHT, WIDTH, drawing
-from aim_cli.console.signs import mark_of
-from aim_cli.console.volumes import ORDERS, volumes
-from aim_cli.overview import GPU, glance, gpus_of, overview
-from aim_cli.refs import Cluster, JsonObject, Ref, ref_of
-from aim_cli.resources import (
+from aim_cli.cluster.refs import Cluster, JsonObject, Ref, ref_of
+from aim_cli.cluster.resources import (
     AIM_ARTIFACT,
     AIM_CLUSTER_MODEL,
     AIM_CLUSTER_SERVICE_TEMPLATE,
@@ -25,10 +20,15 @@ from aim_cli.resources import (
     POD,
     Resource,
 )
+from aim_cli.cluster.states import state_of
+from aim_cli.console.graph import HEIGHT, WIDTH, drawing
+from aim_cli.console.signs import mark_of
+from aim_cli.console.volumes import ORDERS, volumes
+from aim_cli.installation.overview import GPU, glance, gpus_of, overview
+from aim_cli.objects.caches import quotas_of
+from aim_cli.objects.tree import Node
+from aim_cli.objects.tree import tree as grown
 from aim_cli.sizes import age, bytes_of, told_size
-from aim_cli.states import state_of
-from aim_cli.tree import Node
-from aim_cli.tree import tree as grown
 from aim_cli.why.blockers import blockers_of
 from aim_cli.why.command import lines_of, why
 from aim_cli.why.holders import holders

@@ -7,15 +7,15 @@ from datetime import datetime
 from typing import Final
 from urllib.parse import quote
 
+from aim_cli.cluster.refs import JsonObject, Ref
+from aim_cli.cluster.resources import KNOWN
 from aim_cli.console.access import Rights
 from aim_cli.console.pages import href
 from aim_cli.console.seen import is_shown, saw_all, shown
-from aim_cli.log_targets import Target
-from aim_cli.refs import JsonObject, Ref
-from aim_cli.resources import KNOWN
+from aim_cli.log.targets import Target
+from aim_cli.log.timeline import Moment, Reader, deeds, timeline
+from aim_cli.log.waterfall import Bar, waterfall
 from aim_cli.services import services
-from aim_cli.timeline import Moment, Reader, deeds, timeline
-from aim_cli.waterfall import Bar, waterfall
 from controller_runtime import Key
 from controller_runtime.bus.history import DecisionFilter, History
 from controller_runtime.replay import Replayed, Replayer

@@ -4,10 +4,10 @@ import re
 from datetime import datetime
 from typing import Final
 
+from aim_cli.cluster.refs import JsonObject
+from aim_cli.cluster.resources import KNOWN, NAMESPACE
 from aim_cli.console.access import Rights
-from aim_cli.log_targets import kind_name
-from aim_cli.refs import JsonObject
-from aim_cli.resources import KNOWN, NAMESPACE
+from aim_cli.log.targets import kind_name
 from controller_runtime import Key
 from controller_runtime.bus.decision import DecisionRecord
 from controller_runtime.bus.fact import FACT

@@ -8,14 +8,14 @@ from typing import Final
 
 import uvicorn
 
-from aim_cli.client import cluster
+from aim_cli.cluster.client import cluster
+from aim_cli.cluster.refs import JsonObject
+from aim_cli.cluster.targets import Where
 from aim_cli.console.access import Access
 from aim_cli.console.app import Console
 from aim_cli.console.door import PrivateDoor
 from aim_cli.console.mirror import mirror
 from aim_cli.errors import UnreachableError
-from aim_cli.refs import JsonObject
-from aim_cli.targets import Where
 from controller_runtime.api.kind import Kind
 from controller_runtime.api.meta import Resource
 from controller_runtime.manager.asgi import InProcessServer

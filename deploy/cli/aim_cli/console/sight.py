@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
+from aim_cli.cluster.refs import JsonObject, Ref
+from aim_cli.cluster.resources import Resource
 from aim_cli.console.access import Rights
-from aim_cli.refs import JsonObject, Ref
-from aim_cli.resources import Resource
 
 T = TypeVar("T")
 NOT_PUBLISHED = "the event log does not hold them; aim why asks the cluster itself"

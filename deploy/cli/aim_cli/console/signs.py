@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from aim_cli.states import Weight, weight_of
+from aim_cli.cluster.states import Weight, weight_of
 
 _MARKS: Final = {Weight.WELL: "well", Weight.UNDER_WAY: "way", Weight.HURT: "hurt", Weight.BROKEN: "broken"}
 # What needs nobody is not well for that: no sign says so of what does not fit, goes, is not there, or has no state.

@@ -6,7 +6,7 @@ from typing import Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from aim_cli.answer import plain
-from aim_cli.refs import JsonObject
+from aim_cli.cluster.refs import JsonObject
 
 _TEMPLATES: Final = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),

@@ -12,13 +12,13 @@ from datetime import UTC, datetime
 from typing import Final, Protocol, TypeVar
 from urllib.parse import quote
 
+from aim_cli.cluster.refs import JsonObject, Ref
+from aim_cli.cluster.resources import KNOWN, Resource
 from aim_cli.console import pages
 from aim_cli.console.access import Rights
 from aim_cli.console.mirror import SHOWN
 from aim_cli.console.sight import Sight
-from aim_cli.past import body_of, of_versions
-from aim_cli.refs import JsonObject, Ref
-from aim_cli.resources import KNOWN, Resource
+from aim_cli.log.past import body_of, of_versions
 from controller_runtime import Key
 from controller_runtime.bus.chain import Knowledge, StateAt
 from controller_runtime.bus.history import History

@@ -11,9 +11,9 @@ from typing import Final, TypeAlias, TypeVar
 
 import structlog
 
+from aim_cli.cluster.refs import JsonObject
 from aim_cli.console.identity import User, token_review, user_of
 from aim_cli.console.limits import Refusals
-from aim_cli.refs import JsonObject
 from controller_runtime import KubeError
 
 KNOWN_SECONDS: Final = 60.0

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from aim_cli.cluster.refs import JsonObject
 from aim_cli.console.access import REMEMBERED_SECONDS, Access, Review
 from aim_cli.console.identity import User, access_review
-from aim_cli.refs import JsonObject
 
 _MOST: Final = 256
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from aim_cli.cluster.refs import JsonObject, Ref, ref_of
+from aim_cli.cluster.resources import AIM_ARTIFACT, CLAIM
+from aim_cli.cluster.states import state_of
 from aim_cli.console.signs import mark_of
-from aim_cli.refs import JsonObject, Ref, ref_of
-from aim_cli.resources import AIM_ARTIFACT, CLAIM
 from aim_cli.sizes import age, told_size
-from aim_cli.states import state_of
 from aim_cli.why.holders import Holder
 
 

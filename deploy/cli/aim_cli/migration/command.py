@@ -7,7 +7,7 @@ from typing import Any, Final, final
 
 from rich.console import Console
 
-from aim_cli.client import cluster
+from aim_cli.cluster.client import cluster
 from aim_cli.errors import UnreachableError
 from aim_cli.migration.findings import FAILURES, Finding, Weight
 from aim_cli.migration.mapping import Migration, New, migrate

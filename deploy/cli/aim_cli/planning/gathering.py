@@ -9,17 +9,17 @@ from typing import Any
 import yaml
 
 from aim_cli.answer import Answer
-from aim_cli.asking import KubeReader, reading
-from aim_cli.connecting import history
+from aim_cli.cluster.asking import KubeReader, reading
+from aim_cli.cluster.refs import JsonObject
+from aim_cli.cluster.resources import POD, Resource
+from aim_cli.cluster.targets import Where as Place
 from aim_cli.errors import CliError, TargetError, UnreadableError
+from aim_cli.log.connecting import history
 from aim_cli.parts import PARTS
 from aim_cli.planning.report import Outcome, answer, outcome
 from aim_cli.planning.sandbox import Sandbox, Where
-from aim_cli.refs import JsonObject
-from aim_cli.resources import POD, Resource
 from aim_cli.running import waited
 from aim_cli.services import services
-from aim_cli.targets import Where as Place
 from aim_domain.kinds import kind_of
 from controller_runtime import FACTS, Key, Part
 from controller_runtime.bus.subjects import FACTS_PART

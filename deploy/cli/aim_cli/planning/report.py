@@ -5,13 +5,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from aim_cli.answer import Answer
+from aim_cli.cluster.refs import JsonObject
+from aim_cli.cluster.states import Weight, state_of, weight_of
+from aim_cli.cluster.targets import kind_called
 from aim_cli.errors import Exit
-from aim_cli.overview import GPU
+from aim_cli.installation.overview import GPU
 from aim_cli.planning.sandbox import Sandbox, Step, Where
-from aim_cli.refs import JsonObject
 from aim_cli.sizes import bytes_of
-from aim_cli.states import Weight, state_of, weight_of
-from aim_cli.targets import kind_called
 from aim_domain import AIMService, gpu_model_of
 from aim_domain.parts import NODES, SERVICES
 from aim_serving.reconcile import look_up

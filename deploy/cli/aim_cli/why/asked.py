@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from aim_cli.answer import Answer, Form, answered, tell
-from aim_cli.asking import reading
+from aim_cli.cluster.asking import reading
+from aim_cli.cluster.targets import Where, targets
 from aim_cli.errors import TO_BROKER, CliError, Exit, UnreachableError
-from aim_cli.targets import Where, targets
 from aim_cli.why.command import Told, answer, why
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from aim_cli import resources
-from aim_cli.refs import JsonObject, Ref
-from aim_cli.resources import CLAIM, EVENT, GATEWAY, HTTP_ROUTE, JOB, POD, Resource
+from aim_cli.cluster import resources
+from aim_cli.cluster.refs import JsonObject, Ref
+from aim_cli.cluster.resources import CLAIM, EVENT, GATEWAY, HTTP_ROUTE, JOB, POD, Resource
 from aim_domain import labels
 from aim_domain.naming import claim_name, http_route_name, inference_service_name, optional_label_value
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from aim_cli.refs import Cluster, JsonObject, Ref, ref_of
-from aim_cli.resources import CLAIM, EVENT, HTTP_ROUTE, INFERENCE_SERVICE
+from aim_cli.cluster.refs import Cluster, JsonObject, Ref, ref_of
+from aim_cli.cluster.resources import CLAIM, EVENT, HTTP_ROUTE, INFERENCE_SERVICE
 from aim_cli.why.blockers import Blocker, Search, Towards, blockers_of, last_seen
 
 _DEEPEST: Final = 10

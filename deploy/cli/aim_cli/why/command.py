@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from aim_cli.answer import Answer, Data
+from aim_cli.cluster.refs import Cluster, JsonObject, Ref
+from aim_cli.cluster.resources import AIM_ARTIFACT, CLAIM, POD
 from aim_cli.errors import Exit
-from aim_cli.refs import Cluster, JsonObject, Ref
-from aim_cli.resources import AIM_ARTIFACT, CLAIM, POD
 from aim_cli.sizes import age
 from aim_cli.why.chain import Link, causes
 from aim_cli.why.holders import REASONS, Holder, holders, told

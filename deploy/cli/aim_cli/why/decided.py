@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from aim_cli.connecting import history
-from aim_cli.log_targets import kind_name, target_of
-from aim_cli.refs import JsonObject, Ref
+from aim_cli.cluster.refs import JsonObject, Ref
+from aim_cli.log.connecting import history
+from aim_cli.log.targets import kind_name, target_of
 from aim_cli.why.chain import Link
 from controller_runtime.bus.decision import DecisionRecord
 from controller_runtime.bus.history import History, StoredDecision

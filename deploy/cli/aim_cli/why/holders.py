@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from aim_cli.refs import JsonObject
+from aim_cli.cluster.refs import JsonObject
 from aim_cli.sizes import bytes_of, told_size
 from aim_domain import labels
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Final
 
 from aim_cli.answer import Answer, counted
-from aim_cli.connecting import SUFFIX, history
+from aim_cli.cluster.refs import JsonObject
 from aim_cli.errors import Exit, UnreadableError
-from aim_cli.log_file import FileHistory, Held, documents, taken, write
-from aim_cli.refs import JsonObject
-from aim_cli.replaying import replayed_data
+from aim_cli.log.connecting import SUFFIX, history
+from aim_cli.log.file import FileHistory, Held, documents, taken, write
+from aim_cli.log.replaying import replayed_data
 from aim_cli.services import services
 from controller_runtime.bus.history import DecisionFilter
 from controller_runtime.replay import Replayer, Verdict

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from aim_cli import doctor
 from aim_cli.answer import Answer
-from aim_cli.asking import reading
-from aim_cli.bus_state import bus_state
-from aim_cli.doctor import Finding, Mark
+from aim_cli.cluster.asking import reading
+from aim_cli.cluster.refs import JsonObject
+from aim_cli.cluster.targets import Where
 from aim_cli.errors import CliError
-from aim_cli.refs import JsonObject
+from aim_cli.installation import doctor
+from aim_cli.installation.bus_state import bus_state
+from aim_cli.installation.doctor import Finding, Mark
 from aim_cli.running import waited
-from aim_cli.targets import Where
 
 _PAUSE: Final = 1.0
 

@@ -12,14 +12,14 @@ from shutil import get_terminal_size
 from typing import Final
 
 from aim_cli.answer import Answer, Form, counted, plain
-from aim_cli.connecting import history, tell_dropped
+from aim_cli.cluster.refs import JsonObject
+from aim_cli.cluster.targets import Where
 from aim_cli.errors import Exit
-from aim_cli.log_targets import target
-from aim_cli.refs import JsonObject
-from aim_cli.targets import Where
-from aim_cli.timeline import Moment, is_paused_now, timeline
-from aim_cli.waterfall import bar_data, drawn, waterfall
-from aim_cli.waterfall_page import page_of
+from aim_cli.log.connecting import history, tell_dropped
+from aim_cli.log.targets import target
+from aim_cli.log.timeline import Moment, is_paused_now, timeline
+from aim_cli.log.waterfall import bar_data, drawn, waterfall
+from aim_cli.log.waterfall_page import page_of
 
 _WIDEST_NAME: Final = 60
 _NAMES_FOLLOWED: Final = 40

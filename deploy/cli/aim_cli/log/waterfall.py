@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from aim_cli.log_targets import LOGGED, Target
-from aim_cli.refs import JsonObject
-from aim_cli.timeline import ANYBODY, Reader, body_of, related
+from aim_cli.cluster.refs import JsonObject
+from aim_cli.log.targets import LOGGED, Target
+from aim_cli.log.timeline import ANYBODY, Reader, body_of, related
 from controller_runtime.bus.chain import LoggedVersion
 from controller_runtime.bus.decision import DecisionRecord
 from controller_runtime.bus.history import History

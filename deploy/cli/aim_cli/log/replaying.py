@@ -5,14 +5,14 @@ from collections import Counter
 from typing import Final
 
 from aim_cli.answer import Answer, Form, complain, counted, tell
-from aim_cli.connecting import history, tell_dropped
+from aim_cli.cluster.refs import JsonObject
+from aim_cli.cluster.targets import Where
 from aim_cli.errors import Exit
-from aim_cli.log_targets import decisions_of, kind_name
+from aim_cli.log.connecting import history, tell_dropped
+from aim_cli.log.targets import decisions_of, kind_name
+from aim_cli.log.timeline import deeds
 from aim_cli.output import OUT, safe
-from aim_cli.refs import JsonObject
 from aim_cli.services import services
-from aim_cli.targets import Where
-from aim_cli.timeline import deeds
 from controller_runtime.bus.history import DecisionFilter
 from controller_runtime.replay import Replayed, Replayer, Verdict
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from aim_cli.resources import Resource
+from aim_cli.cluster.resources import Resource
 
 JsonObject: TypeAlias = dict[str, Any]
 T = TypeVar("T")

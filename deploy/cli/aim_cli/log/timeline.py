@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from aim_cli.log_targets import LOGGED, Target, kind_name
-from aim_cli.refs import JsonObject
+from aim_cli.cluster.refs import JsonObject
+from aim_cli.log.targets import LOGGED, Target, kind_name
 from aim_cli.sizes import told_size
 from aim_domain.labels import ANNOTATION_PAUSED
 from controller_runtime.bus.chain import LoggedVersion

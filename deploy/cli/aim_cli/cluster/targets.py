@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from aim_cli.cluster.refs import Ref
+from aim_cli.cluster.resources import KNOWN, Resource
 from aim_cli.errors import TargetError
-from aim_cli.refs import Ref
-from aim_cli.resources import KNOWN, Resource
 
 if TYPE_CHECKING:
-    from aim_cli.asking import KubeReader
+    from aim_cli.cluster.asking import KubeReader
 
 
 @dataclass(frozen=True, slots=True)

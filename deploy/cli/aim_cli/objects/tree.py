@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from aim_cli.answer import Answer
-from aim_cli.errors import Exit
-from aim_cli.refs import Cluster, JsonObject, Ref, ref_of
-from aim_cli.resources import (
+from aim_cli.cluster.refs import Cluster, JsonObject, Ref, ref_of
+from aim_cli.cluster.resources import (
     AIM_ARTIFACT,
     AIM_CLUSTER_MODEL,
     AIM_CLUSTER_SERVICE_TEMPLATE,
@@ -27,7 +26,8 @@ from aim_cli.resources import (
     KNOWN,
     POD,
 )
-from aim_cli.states import Weight, state_of, weight_of
+from aim_cli.cluster.states import Weight, state_of, weight_of
+from aim_cli.errors import Exit
 from aim_cli.why.blockers import blockers_of
 from aim_domain import labels
 

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import urllib3
 
-from aim_cli.asking import split_lines
+from aim_cli.cluster.asking import split_lines
+from aim_cli.cluster.refs import Cluster, JsonObject, Ref
+from aim_cli.cluster.resources import GATEWAY, HTTP_ROUTE
 from aim_cli.errors import TargetError, UnreachableError
-from aim_cli.refs import Cluster, JsonObject, Ref
-from aim_cli.resources import GATEWAY, HTTP_ROUTE
 from aim_domain.naming import http_route_name
 
 _DATA: Final = "data:"

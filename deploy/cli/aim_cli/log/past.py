@@ -6,12 +6,12 @@ from datetime import datetime
 from typing import Final, TypeAlias
 
 from aim_cli.answer import Answer, columns
-from aim_cli.connecting import history
+from aim_cli.cluster.refs import JsonObject
+from aim_cli.cluster.states import state_of
+from aim_cli.cluster.targets import known_kind
 from aim_cli.errors import Exit
-from aim_cli.log_targets import LOGGED, Target, kind_name
-from aim_cli.refs import JsonObject
-from aim_cli.states import state_of
-from aim_cli.targets import known_kind
+from aim_cli.log.connecting import history
+from aim_cli.log.targets import LOGGED, Target, kind_name
 from controller_runtime.bus.chain import Knowledge, LoggedVersion, StateAt, state_at
 from controller_runtime.bus.envelope import EnvelopeError
 from controller_runtime.bus.history import History

@@ -8,10 +8,10 @@ from typing import Final
 import urllib3
 
 from aim_cli.answer import Answer, columns
-from aim_cli.asking import KubeReader
+from aim_cli.cluster.asking import KubeReader
+from aim_cli.cluster.refs import JsonObject
+from aim_cli.cluster.resources import POD
 from aim_cli.errors import Exit, UnreachableError
-from aim_cli.refs import JsonObject
-from aim_cli.resources import POD
 from controller_runtime.kube.errors import ApiError
 
 _OURS: Final = "app.kubernetes.io/name=aim-engine"

@@ -6,7 +6,7 @@ from html import escape
 from typing import Final
 
 from aim_cli.answer import plain
-from aim_cli.waterfall import Bar
+from aim_cli.log.waterfall import Bar
 
 _STYLE: Final = """
 :root { color-scheme: light dark; --line: #2563eb; --dim: #64748b; }

@@ -7,12 +7,12 @@ Not the parts of the platform: these come with the models of their objects, whos
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from aim_cli import resources
+from aim_cli.cluster import resources
+from aim_cli.cluster.refs import Ref
+from aim_cli.cluster.resources import Resource
+from aim_cli.cluster.targets import Where
+from aim_cli.cluster.targets import target as named
 from aim_cli.errors import TargetError
-from aim_cli.refs import Ref
-from aim_cli.resources import Resource
-from aim_cli.targets import Where
-from aim_cli.targets import target as named
 from controller_runtime.bus.part import Key
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Target:
 
 
 def target(kind: str, name: str | None, where: Where = _ANYWHERE) -> Target:
-    """As `aim_cli.targets.target`, of the kinds that are published.
+    """As `aim_cli.cluster.targets.target`, of the kinds that are published.
 
     Raises:
         TargetError: no such kind, or a name of another form.

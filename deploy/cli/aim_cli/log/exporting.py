@@ -4,10 +4,10 @@ import asyncio
 from pathlib import Path
 
 from aim_cli.answer import Answer, counted
-from aim_cli.connecting import SUFFIX, history
-from aim_cli.credentials import Cover
 from aim_cli.errors import Exit, UnreadableError
-from aim_cli.log_file import documents, taken, write
+from aim_cli.log.connecting import SUFFIX, history
+from aim_cli.log.credentials import Cover
+from aim_cli.log.file import documents, taken, write
 from controller_runtime.bus.history import DecisionFilter
 
 

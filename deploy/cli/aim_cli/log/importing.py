@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from aim_cli.answer import Answer, counted
-from aim_cli.credentials import credentials
 from aim_cli.errors import Exit
-from aim_cli.log_file import Held, documents, read
+from aim_cli.log.credentials import credentials
+from aim_cli.log.file import Held, documents, read
 
 _COVER: Final = "***"
 

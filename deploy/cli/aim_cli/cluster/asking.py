@@ -14,9 +14,9 @@ from urllib.parse import urlencode
 
 import urllib3
 
+from aim_cli.cluster.refs import JsonObject, Ref
+from aim_cli.cluster.resources import Resource
 from aim_cli.errors import TargetError, UnreachableError
-from aim_cli.refs import JsonObject, Ref
-from aim_cli.resources import Resource
 from controller_runtime.kube.config import Connection, load_connection
 from controller_runtime.kube.errors import ApiError, KubeError, api_error
 from controller_runtime.kube.kinds import collection_path, object_path

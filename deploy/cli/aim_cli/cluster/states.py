@@ -3,8 +3,8 @@
 from enum import IntEnum
 from typing import Final
 
-from aim_cli.refs import JsonObject
-from aim_cli.resources import GATEWAY, HTTP_ROUTE, JOB, Resource
+from aim_cli.cluster.refs import JsonObject
+from aim_cli.cluster.resources import GATEWAY, HTTP_ROUTE, JOB, Resource
 from aim_cli.why.blockers import blockers_of
 
 

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from aim_cli.answer import Answer, columns
-from aim_cli.refs import Cluster, JsonObject
-from aim_cli.resources import AIM_ARTIFACT, AIM_CLUSTER_RUNTIME_CONFIG, CLAIM, NAMESPACE, POD
+from aim_cli.cluster.refs import Cluster, JsonObject
+from aim_cli.cluster.resources import AIM_ARTIFACT, AIM_CLUSTER_RUNTIME_CONFIG, CLAIM, NAMESPACE, POD
+from aim_cli.cluster.states import state_of
 from aim_cli.sizes import age, bytes_of, told_size
-from aim_cli.states import state_of
 from aim_cli.why.holders import Holder, holders
 from aim_domain import labels
 

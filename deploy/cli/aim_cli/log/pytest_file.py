@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Final
 
 from aim_cli.answer import Answer
-from aim_cli.connecting import SUFFIX
 from aim_cli.errors import Exit, UnreadableError
-from aim_cli.exporting import export
+from aim_cli.log.connecting import SUFFIX
+from aim_cli.log.exporting import export
 from controller_runtime.bus.history import DecisionFilter
 
 _TEXT: Final = '''"""Recorded decisions{about}: today's code has to decide the same. Made by `aim replay --as-test`."""

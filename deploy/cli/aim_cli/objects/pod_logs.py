@@ -8,10 +8,10 @@ from typing import Final
 
 import urllib3
 
-from aim_cli.asking import KubeReader
-from aim_cli.refs import Cluster, JsonObject, Ref, ref_of
-from aim_cli.resources import POD
-from aim_cli.tree import references
+from aim_cli.cluster.asking import KubeReader
+from aim_cli.cluster.refs import Cluster, JsonObject, Ref, ref_of
+from aim_cli.cluster.resources import POD
+from aim_cli.objects.tree import references
 from aim_domain import labels
 from aim_domain.naming import inference_service_name, optional_label_value
 from controller_runtime.kube.errors import ApiError

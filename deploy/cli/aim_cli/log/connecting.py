@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
-from aim_cli import light as light  # noqa: PLC0414 (before what it makes light)
 from aim_cli.answer import complain
 from aim_cli.errors import TO_BROKER, UnreachableError
+from aim_cli.log import light as light  # noqa: PLC0414 (before what it makes light)
 from controller_runtime.bus.broker_urls import without_credentials
 from controller_runtime.bus.connection import (
     BusClosedError,
@@ -43,7 +43,7 @@ async def history(nats_url: str) -> AsyncIterator[History]:
     """
     if nats_url.endswith(SUFFIX):
         # Who asks a broker need not pay for it.
-        from aim_cli.log_file import FileHistory, read  # noqa: PLC0415
+        from aim_cli.log.file import FileHistory, read  # noqa: PLC0415
 
         yield FileHistory(await asyncio.to_thread(read, Path(nats_url)))
         return

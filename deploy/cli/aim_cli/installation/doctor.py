@@ -10,12 +10,9 @@ from enum import StrEnum
 from typing import Final
 
 from aim_cli.answer import Answer, columns
-from aim_cli.asking import KubeReader
-from aim_cli.bus_state import BusState, PartState, StreamState
-from aim_cli.errors import TO_BROKER, Exit
-from aim_cli.overview import SERVICES, gpus_of, leaders_of
-from aim_cli.refs import JsonObject
-from aim_cli.resources import (
+from aim_cli.cluster.asking import KubeReader
+from aim_cli.cluster.refs import JsonObject
+from aim_cli.cluster.resources import (
     CLAIM,
     DEFINITION,
     DEPLOYMENT,
@@ -28,6 +25,9 @@ from aim_cli.resources import (
     STATEFUL_SET,
     Resource,
 )
+from aim_cli.errors import TO_BROKER, Exit
+from aim_cli.installation.bus_state import BusState, PartState, StreamState
+from aim_cli.installation.overview import SERVICES, gpus_of, leaders_of
 from controller_runtime.kube.errors import ApiError
 from controller_runtime.manager.troubles import REMEDIES, Cause
 

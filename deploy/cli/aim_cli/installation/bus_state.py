@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import Final
 
 from aim_cli.answer import Answer, columns
-from aim_cli.connecting import broker, layout
+from aim_cli.cluster.refs import JsonObject
 from aim_cli.errors import Exit
-from aim_cli.log_targets import LOGGED
-from aim_cli.overview import SERVICES
-from aim_cli.refs import JsonObject
+from aim_cli.installation.overview import SERVICES
+from aim_cli.log.connecting import broker, layout
+from aim_cli.log.targets import LOGGED
 from aim_cli.sizes import told_size
 from controller_runtime.bus.connection import BusApiError, BusConnection
 from controller_runtime.bus.envelope import EnvelopeError

@@ -8,11 +8,11 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from aim_cli.answer import Answer, columns
+from aim_cli.cluster.refs import Cluster, JsonObject, Ref, ref_of
+from aim_cli.cluster.resources import LEASE, NODE, OWN, POD, Resource
+from aim_cli.cluster.states import Weight, state_of, weight_of
 from aim_cli.errors import Exit
-from aim_cli.refs import Cluster, JsonObject, Ref, ref_of
-from aim_cli.resources import LEASE, NODE, OWN, POD, Resource
 from aim_cli.sizes import age, bytes_of
-from aim_cli.states import Weight, state_of, weight_of
 from aim_cli.why.blockers import blockers_of
 
 SERVICES: Final = ("model-sync", "discovery", "artifacts", "serving", "routing")
