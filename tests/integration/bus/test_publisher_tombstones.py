@@ -27,7 +27,7 @@ PART = "widgets"
 
 async def test_old_tombstones_are_swept_and_a_recreation_survives(bus: BusConnection, layout: Layout) -> None:
     cluster = Cluster()
-    settings = PublisherSettings(marker_interval=0.1, sweep_interval=0.05, tombstone_age=timedelta(0))
+    settings = PublisherSettings(marker_interval=0.1, sweep_interval=0.001, tombstone_age=timedelta(0))
     async with publishing(bus, widgets(), layout, settings=settings) as publisher:
         publisher.take(cluster.listing())
         for _ in range(30):
@@ -44,6 +44,7 @@ async def test_old_tombstones_are_swept_and_a_recreation_survives(bus: BusConnec
 
         await eventually(swept, "tombstone removed")
         assert publisher.statistics.swept > 0
+        assert publisher.statistics.sessions == 1, publisher.statistics.interrupted_by
     versions = await history(bus, layout, PART)
     assert len(versions) == 30 * 6 + 2
     assert unnamed_holes(versions) == []

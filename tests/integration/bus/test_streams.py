@@ -162,6 +162,8 @@ async def test_reads(bus: BusConnection, layout: Layout) -> None:
     assert await last_message(bus, layout.state_stream, f"{layout.root}.state.pods.ns.none") is None
     assert await delete_message(bus, layout.state_stream, last.sequence)
     assert not await delete_message(bus, layout.state_stream, last.sequence)
+    assert await delete_message(bus, layout.state_stream, found[0].sequence)
+    assert not await delete_message(bus, layout.state_stream, found[0].sequence), "what lies before all others, too"
     assert await message_at(bus, layout.state_stream, last.sequence) is None
     assert await last_message(bus, layout.state_stream, subjects[0]) is None
 

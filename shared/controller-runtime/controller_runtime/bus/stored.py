@@ -18,6 +18,8 @@ from controller_runtime.json import JsonObject
 STREAM_NOT_FOUND: Final = 10059
 _NO_MESSAGE: Final = 10037
 _NO_SUCH_SEQUENCE: Final = 10043
+_NOT_REMOVED: Final = 10057
+"""Any failure to remove a message, also that a newer one took its place at that moment."""
 _COUNTING_SECONDS: Final = 5
 """After that the broker forgets a consumer that was made to count and could not be removed."""
 
@@ -132,6 +134,8 @@ async def delete_message(connection: BusConnection, stream: str, sequence: int) 
         await connection.api(f"STREAM.MSG.DELETE.{stream}", {"seq": sequence, "no_erase": True})
     except BusApiError as error:
         if error.code in {_NO_MESSAGE, _NO_SUCH_SEQUENCE}:
+            return False
+        if error.code == _NOT_REMOVED and await message_at(connection, stream, sequence) is None:
             return False
         raise
     return True

@@ -135,8 +135,10 @@ class Vouching:
         candidates = tombstones(stored)
         if not candidates:
             return
+        # Before the question: what is published until its answer is here may not be in it.
+        known = context.writer.high_sequence
         state = await stream_state(context.setup.connection, self._stream)
-        if state.created != context.scoping.stream_created or state.last_sequence < context.writer.high_sequence:
+        if state.created != context.scoping.stream_created or state.last_sequence < known:
             # A sequence that is known here may be another message there.
             raise InterruptedSessionError(f"stream {self._stream} was recreated or restored")
         now = state.now
