@@ -21,9 +21,11 @@ from support.hosted_console import NAME, Browser, Time, browser, hosted_console,
 from support.nats import eventually
 from support.scraping import Certificates, planted_token, scrape
 
+from aim_cli.cluster.targets import Where
 from aim_cli.console.hosting import serve_until
 from aim_cli.console.limits import OF_AN_ADDRESS
 from aim_cli.console.mirror import Mirror, mirror
+from aim_cli.console.serving import serve
 from aim_cli.console.sessions import REVIEWED_SECONDS
 from aim_cli.console.tokens import KNOWN_SECONDS
 from aim_cli.errors import UnreachableError
@@ -325,6 +327,19 @@ async def test_it_ends_with_its_server_and_with_what_it_knows_so_that_it_is_star
         async with parts(broker.url) as (_, _, serving), asyncio.timeout(PATIENCE):
             stop.set()
             await serving
+
+
+@pytest.mark.spec("FW-630")
+async def test_on_the_loopback_it_ends_as_well_when_nothing_more_is_learnt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Mirror, "_move", _fault)
+    async with ControlPlane() as plane, told(tmp_path) as (broker, _), asyncio.timeout(PATIENCE):
+        kubeconfig = tmp_path / "kubeconfig"
+        kubeconfig.write_text(plane.kubeconfig())
+        with pytest.raises(ExceptionGroup) as raised:
+            await serve(Where(str(kubeconfig), None), broker.url, 0, lambda _: None)
+    assert raised.group_contains(ZeroDivisionError)
 
 
 @pytest.mark.spec("FW-677", "FW-602")

@@ -77,7 +77,7 @@ def service(
 
 
 @pytest.mark.spec("FW-633")
-def test_a_viewer_is_asked_about_once_a_minute_first_for_the_whole_cluster() -> None:
+def test_a_viewer_is_asked_about_first_for_the_whole_cluster_and_again_after_a_minute_or_five() -> None:
     asked, now = list[JsonObject](), [0.0]
 
     async def review(body: JsonObject) -> JsonObject:
@@ -95,8 +95,11 @@ def test_a_viewer_is_asked_about_once_a_minute_first_for_the_whole_cluster() -> 
     asyncio.run(access.rights([AIM_SERVICE, NODE], ["team-a", "team-b"]))
     assert len(asked) == 4
     now[0] = 61
-    asyncio.run(access.rights([AIM_SERVICE], []))
-    assert len(asked) == 5
+    asyncio.run(access.rights([AIM_SERVICE, NODE], ["team-a", "team-b"]))
+    assert [one.get("namespace") for one in asked[4:]] == ["team-a"], "what may be seen is asked about each minute"
+    now[0] = 301
+    asyncio.run(access.rights([AIM_SERVICE, NODE], ["team-a", "team-b"]))
+    assert len(asked) == 9, "what may not be seen every five"
 
 
 @pytest.mark.spec("FW-633")
@@ -220,8 +223,18 @@ def test_pages_say_since_when_the_broker_is_away() -> None:
     away = FRAME | {"lost_at": NOW - timedelta(minutes=5)}
     text = render("home.html", away | pages.home(Sight(Objects(), ALL), "", NOW))
     assert "has not answered since 11:55:00 UTC" in text
+    assert "kubectl get pods -A -l app.kubernetes.io/part-of=aim-engine" in text, "what to do"
     young = FRAME | {"complete": False}
     assert "Not everything is known yet" in render("home.html", young | pages.home(Sight(Objects(), ALL), "", NOW))
+
+
+@pytest.mark.spec("FW-631")
+def test_home_counts_what_there_is_and_says_whose_pods_hold_gpus() -> None:
+    told = {"amd.com/gpu.device-id": "74a1"}
+    node = NODE, make(kinds.NODE, "n", labels=told, spec={}, status={"allocatable": {"amd.com/gpu": "8"}})
+    text = render("home.html", FRAME | pages.home(Sight(Objects(node), ALL), "", NOW))
+    assert "<b>0 of 8</b> GPUs in use by the platform" in text
+    assert "What there is" not in render("home.html", FRAME | pages.home(Sight(Objects(), ALL), "", NOW))
 
 
 @pytest.mark.spec("FW-631")

@@ -5,7 +5,7 @@ from support.asked import Objects
 from support.builders import NOW, make, owner
 
 from aim_cli.cluster.refs import JsonObject
-from aim_cli.cluster.resources import AIM_ARTIFACT, CLAIM, POD, Resource
+from aim_cli.cluster.resources import AIM_ARTIFACT, CLAIM, NODE, POD, Resource
 from aim_cli.console import pages
 from aim_cli.console.templating import render
 from aim_cli.console.volumes import Volume, volumes
@@ -85,3 +85,11 @@ def test_the_page_finds_volumes_and_says_by_what_it_sorts() -> None:
     nothing = render("capacity.html", FRAME | pages.capacity(KNOWN, NOW, "<b>", "size"))
     assert "No volume is called so" in nothing
     assert "<b>" not in nothing
+
+
+@pytest.mark.spec("FW-631")
+def test_who_looks_for_free_gpus_is_told_whose_pods_count() -> None:
+    told = {"amd.com/gpu.device-id": "74a1"}
+    node = make(NODE, "n", labels=told, spec={}, status={"allocatable": {"amd.com/gpu": "8"}})
+    text = render("capacity.html", FRAME | pages.capacity(Objects((NODE, node)), NOW))
+    assert "By pods of the platform." in text

@@ -341,6 +341,13 @@ def test_what_may_not_be_read_is_not_told_as_missing() -> None:
     )
 
 
+@pytest.mark.spec("FW-604")
+def test_what_else_is_in_the_way_is_named_below_the_shortest_chain() -> None:
+    service = obj(kinds.AIM_SERVICE, "chat", "CacheReady", "HTTPRouteReady")
+    told = lines(Objects((kinds.AIM_SERVICE, service)), kinds.AIM_SERVICE, "chat")
+    assert told[-1] == "also    AIMService team/chat: HTTPRouteReady=False NotYet: HTTPRouteReady is not yet"
+
+
 def claim(name: str, artifact: str, size: str) -> JsonObject:
     of = {"kind": "AIMArtifact", "name": artifact, "uid": f"aimartifact-{artifact}-uid", "apiVersion": "v"}
     spec = {"resources": {"requests": {"storage": size}}}

@@ -14,6 +14,9 @@ from aim_cli.cluster.refs import JsonObject
 from aim_cli.cluster.resources import Resource
 
 REMEMBERED_SECONDS: Final = 60.0
+"""How long somebody may see what they may see no more."""
+_DENIED_SECONDS: Final = 300.0
+"""How long somebody waits for what they may see since: most questions about a viewer of few namespaces end with no."""
 _AT_ONCE: Final = 8
 _EVER: Final = datetime.min.replace(tzinfo=UTC)
 
@@ -60,7 +63,7 @@ class Rights:
 
 @dataclass(slots=True)
 class Access:
-    """Asks about one viewer, and remembers the answers for a minute."""
+    """Asks about one viewer, and remembers a yes for a minute, a no for five."""
 
     review: Review
     clock: Callable[[], float] = time.monotonic
@@ -84,7 +87,7 @@ class Access:
     async def _allowed(self, questions: Collection[tuple[Resource, str]]) -> set[tuple[str, str]]:
         now = self.clock()
         # What no longer counts is of namespaces that are gone, or is asked anew.
-        self._known = {what: one for what, one in self._known.items() if now - one[1] < REMEMBERED_SECONDS}
+        self._known = {what: one for what, one in self._known.items() if now < one[1]}
         unknown = [(kind, namespace) for kind, namespace in questions if (kind.resource, namespace) not in self._known]
         await asyncio.gather(*(self._ask(kind, namespace) for kind, namespace in unknown))
         asked = {(kind.resource, namespace) for kind, namespace in questions}
@@ -94,7 +97,8 @@ class Access:
         async with self._turns:
             answer = await self.review(question(kind, namespace))
         allowed = bool((answer.get("status") or {}).get("allowed"))
-        self._known[kind.resource, namespace] = (allowed, self.clock())
+        remembered = REMEMBERED_SECONDS if allowed else _DENIED_SECONDS
+        self._known[kind.resource, namespace] = (allowed, self.clock() + remembered)
 
 
 def question(kind: Resource, namespace: str) -> JsonObject:

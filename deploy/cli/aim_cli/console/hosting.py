@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import structlog
 from starlette.applications import Starlette
@@ -20,6 +20,7 @@ from aim_cli.cluster.refs import JsonObject
 from aim_cli.cluster.targets import Where
 from aim_cli.console.app import Console
 from aim_cli.console.door import Door
+from aim_cli.console.lasting import ended
 from aim_cli.console.login import LoginDoor
 from aim_cli.console.mirror import Mirror, mirror
 from aim_cli.console.sessions import Sessions
@@ -126,23 +127,16 @@ async def serve_until(stop: asyncio.Event, server: HttpServer, present: Mirror) 
         UnreachableError: what was to last until then ended before; what made it end is raised where that is known.
     """
     stopped, serving = asyncio.ensure_future(stop.wait()), asyncio.ensure_future(server.run())
-    lasting: dict[asyncio.Future[Any], str] = {
-        serving: "the server of the pages",
-        present.following: "what follows the message broker",
-    }
+    ending = asyncio.ensure_future(ended(serving, present))
     try:
-        done, _ = await asyncio.wait({stopped, *lasting}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({stopped, ending}, return_when=asyncio.FIRST_COMPLETED)
+        if not stop.is_set():
+            ending.result()
     finally:
         present.end()
-        stopped.cancel()
-        serving.cancel()
-        await asyncio.wait((stopped, serving))
-    ended = next((one for one in lasting if one in done), None)
-    if ended is None or stop.is_set():
-        return
-    if not ended.cancelled():
-        ended.result()
-    raise UnreachableError(f"{lasting[ended]} has ended; start the console anew")
+        for one in (stopped, serving, ending):
+            one.cancel()
+        await asyncio.wait((stopped, serving, ending))
 
 
 def login_door(kube: KubeClient, names: Sequence[str], clocks: Clocks = _REAL) -> LoginDoor:

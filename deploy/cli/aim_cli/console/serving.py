@@ -14,6 +14,7 @@ from aim_cli.cluster.targets import Where
 from aim_cli.console.access import Access
 from aim_cli.console.app import Console
 from aim_cli.console.door import PrivateDoor
+from aim_cli.console.lasting import ended
 from aim_cli.console.mirror import mirror
 from aim_cli.errors import UnreachableError
 from controller_runtime.api.kind import Kind
@@ -30,7 +31,7 @@ async def serve(where: Where, nats_url: str, port: int, told: Callable[[str], No
     """Serve on the loopback until cancelled; `told` is given the address to open.
 
     Raises:
-        UnreachableError: cluster or broker do not answer, or the port is taken.
+        UnreachableError: cluster or broker do not answer, the port is taken, or nothing more is learnt from the broker.
     """
     async with cluster(where.kubeconfig, where.context) as kube, mirror(nats_url) as present:
 
@@ -48,7 +49,7 @@ async def serve(where: Where, nats_url: str, port: int, told: Callable[[str], No
         serving = asyncio.ensure_future(server.serve(sockets=[listener]))
         told(f"http://{HOST}:{listener.getsockname()[1]}/?token={token}")
         try:
-            await asyncio.shield(serving)
+            await ended(serving, present)
         finally:
             present.end()
             server.stop()

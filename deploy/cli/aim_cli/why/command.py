@@ -81,7 +81,7 @@ def lines_of(one: Told, now: datetime) -> Iterable[str]:
             yield f"{'do':8}{remedy_of(link)}"
             yield from (f"{'held':8}{line}" for line in told(list(one.held)))
     for way in one.ways[1:]:
-        yield f"also: {way[-1].ref}: {_what(way[-1])}"
+        yield f"{'also':8}{way[-1].ref}: {_what(way[-1])}"
 
 
 def data_of(one: Told) -> JsonObject:
