@@ -149,7 +149,7 @@ def denied_requests(folder: Path) -> list[tuple[str, str, str, str]]:
     for log in folder.rglob("audit.log"):
         for line in log.read_bytes().splitlines():
             event = loads(line)
-            user = event["user"]["username"]
+            user = event["user"].get("username", "")
             if user in _ACCOUNTS and event.get("annotations", {}).get("authorization.k8s.io/decision") == "forbid":
                 what = event.get("objectRef") or {}
                 resource = "/".join(filter(None, (what.get("resource"), what.get("subresource"))))
