@@ -19,6 +19,7 @@ from aim_cli.cluster.resources import (
 )
 from aim_cli.console import pages
 from aim_cli.console.access import Access, Rights, question
+from aim_cli.console.newest import seen
 from aim_cli.console.past import drawn
 from aim_cli.console.sight import NOT_ALLOWED, NOT_PUBLISHED, Sight
 from aim_cli.console.signs import mark_of
@@ -26,12 +27,16 @@ from aim_cli.console.templating import render
 from aim_cli.log.waterfall import Bar
 from aim_domain import kinds
 from controller_runtime import Key
+from controller_runtime.bus.decision import DecisionRecord, RecordedWrite
 
 T = TypeVar("T")
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 EVIL = "<script>alert(1)</script>\x1b[2J"
 ALL = Rights(frozenset({AIM_SERVICE.resource, AIM_CLUSTER_MODEL.resource, NODE.resource}))
-FRAME: JsonObject = {"place": "home", "version": 1, "complete": True, "lost_at": None, "unasked": {}, "trouble": ""}
+FRAME: JsonObject = {
+    "place": "home", "version": 1, "complete": True, "lost_at": None, "unasked": {}, "trouble": "", "stale": [],
+    "decided": [],
+}  # fmt: skip
 
 
 class Objects:
@@ -235,6 +240,33 @@ def test_home_counts_what_there_is_and_says_whose_pods_hold_gpus() -> None:
     text = render("home.html", FRAME | pages.home(Sight(Objects(node), ALL), "", NOW))
     assert "<b>0 of 8</b> GPUs in use by the platform" in text
     assert "What there is" not in render("home.html", FRAME | pages.home(Sight(Objects(), ALL), "", NOW))
+
+
+@pytest.mark.spec("FW-736")
+def test_home_begins_with_whether_it_is_current() -> None:
+    found = FRAME | pages.home(Sight(Objects(), ALL), "", NOW)
+    assert "What is shown is current." in render("home.html", found)
+    text = render("home.html", found | {"stale": ["pods-serving", "aimservices"]})
+    assert "What is shown of pods-serving, aimservices may be outdated" in text
+    assert "What is shown is current." not in text
+    text = render("home.html", found | {"lost_at": NOW, "decided": None})
+    assert "What is shown is current." not in text
+    assert "They cannot be read without the broker." in text
+
+
+@pytest.mark.spec("FW-736")
+def test_recent_decisions_lead_to_their_replay_and_stay_text() -> None:
+    record = DecisionRecord(
+        id="d1", service="serving", controller="service", part="aimservices", namespace="team-a", name=EVIL, at=NOW,
+        writes=(RecordedWrite(verb="apply", kind="InferenceService", namespace="team-a", name=EVIL),),
+    )  # fmt: skip
+    rights = Rights(within=frozenset({(AIM_SERVICE.resource, "team-a")}), made={"team-a": NOW})
+    (row,) = seen([record, record.model_copy(update={"namespace": "team-b"})], rights)
+    assert row["decision"].endswith("/replay/d1")
+    text = render("home.html", FRAME | pages.home(Sight(Objects(), ALL), "", NOW) | {"decided": [row]})
+    assert "AIMService team-a/&lt;script&gt;" in text
+    assert "InferenceService" not in text, "which the viewer may not list"
+    assert "<script>alert" not in text
 
 
 @pytest.mark.spec("FW-631")

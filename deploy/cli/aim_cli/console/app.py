@@ -25,6 +25,7 @@ from aim_cli.console.bus_page import bus_page
 from aim_cli.console.door import HEADERS, Door, Viewer
 from aim_cli.console.limits import READINGS, STREAMS, Places
 from aim_cli.console.mirror import SHOWN, Mirror
+from aim_cli.console.newest import Newest, seen
 from aim_cli.console.sight import Sight
 from aim_cli.console.templating import render
 from aim_cli.errors import CliError, TargetError
@@ -42,14 +43,18 @@ _BUSY: Final = "as many pages are being made from the event log as can be at onc
 Handler = Callable[[Request, Sight], Awaitable[Response]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Console:
     """The pages, for whom the door lets in."""
 
     mirror: Mirror
     door: Door
+    newest: Newest = field(init=False)
     streams: Places = field(default_factory=lambda: Places(*STREAMS))
     readings: Places = field(default_factory=lambda: Places(*READINGS))
+
+    def __post_init__(self) -> None:
+        self.newest = Newest(self.mirror.history)
 
     def application(self) -> Starlette:
         """The ASGI application."""
@@ -113,7 +118,11 @@ class Console:
 
     async def _home(self, request: Request, sight: Sight) -> Response:
         found = pages.home(sight, request.query_params.get("q", ""), _now())
-        return _page("home.html", self._frame("home", sight) | found)
+        decided = None
+        # The page says since when the broker is away.
+        with suppress(BusError):
+            decided = seen(await self.newest.decisions(), sight.rights)
+        return _page("home.html", self._frame("home", sight) | found | {"decided": decided, "stale": self.mirror.stale})
 
     async def _catalogue(self, request: Request, sight: Sight) -> Response:
         found = pages.catalogue(sight, request.query_params.get("q", ""))

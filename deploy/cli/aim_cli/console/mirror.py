@@ -130,6 +130,11 @@ class Mirror:
         return all(line.known for line in self.parts if not self._parts[line.name].optional)
 
     @property
+    def stale(self) -> list[str]:
+        """Parts that nobody vouches for, of those that the services need or that were known once."""
+        return [one.name for one in self.parts if not one.fresh and (one.known or not self._parts[one.name].optional)]
+
+    @property
     def parts(self) -> tuple[PartLine, ...]:
         """Each part, by name."""
         lines = (

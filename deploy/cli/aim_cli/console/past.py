@@ -48,7 +48,7 @@ async def story(history: History, wanted: Target, rights: Rights) -> JsonObject:
     moments = await seen_moments(history, wanted, rights)
     return {
         "bars": drawn(bars),
-        "moments": [_told(one) for one in moments],
+        "moments": [told(one) for one in moments],
         "begun": bars[0].begun if bars else None,
         "span": _told_seconds(_scale(bars)[1]) if bars else "",
     }
@@ -56,8 +56,8 @@ async def story(history: History, wanted: Target, rights: Rights) -> JsonObject:
 
 async def seen_moments(history: History, wanted: Target, rights: Rights) -> list[Moment]:
     """The newest moments of an object's story, as far as the viewer may see them."""
-    told = await timeline(history, wanted, reader=reader_of(rights))
-    return [one for one in told if is_shown(one.kind, one.key, rights, one.at)][-MOST:]
+    found = await timeline(history, wanted, reader=reader_of(rights))
+    return [one for one in found if is_shown(one.kind, one.key, rights, one.at)][-MOST:]
 
 
 def reader_of(rights: Rights) -> Reader:
@@ -100,9 +100,10 @@ def _told_seconds(seconds: float) -> str:
     return f"{seconds:.2f} s"
 
 
-def _told(moment: Moment) -> JsonObject:
-    told = {"at": moment.at, "who": moment.who, "about": moment.about, "what": moment.what, "trace": moment.trace}
-    return {**told, "decision": _link(moment.kind, moment.key, moment.decision)}
+def told(moment: Moment) -> JsonObject:
+    """A row of a table."""
+    row = {"at": moment.at, "who": moment.who, "about": moment.about, "what": moment.what, "trace": moment.trace}
+    return {**row, "decision": _link(moment.kind, moment.key, moment.decision)}
 
 
 def _link(kind: str, key: Key, decision: str) -> str:

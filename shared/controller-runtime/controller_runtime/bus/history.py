@@ -31,6 +31,7 @@ from controller_runtime.bus.stored import (
     last_message,
     next_message,
     rfc3339,
+    stream_state,
 )
 from controller_runtime.bus.subjects import CLUSTER_SCOPE, DEFAULT_LAYOUT, Layout, SubjectError, encode_token
 from controller_runtime.json import JsonObject, loads
@@ -260,6 +261,23 @@ class History:
     async def decisions_of(self, part: str, key: Key) -> list[StoredDecision]:
         """The decisions of all services about one object."""
         return await self.decisions(DecisionFilter(part=part, namespace=key.namespace, name=key.name))
+
+    async def newest_decisions(self, most: int, known: int = 0) -> tuple[list[StoredDecision], int]:
+        """The newest decisions in the order of the log, and how far it is.
+
+        Args:
+            most: messages that are read, of which a few may be others.
+            known: how far the log was when they were read before; of what came until then nothing is read again.
+        """
+        stream = self._layout.decisions_stream
+        last = (await stream_state(self._connection, stream)).last_sequence
+        begin = max(known + 1 if known <= last else 1, last - most + 1)
+        if begin > last:
+            return [], last
+        policy: JsonObject = {"deliver_policy": "by_start_sequence", "opt_start_seq": begin}
+        subjects = (DecisionFilter().subject(self._layout),)
+        read = [one async for one in self._read(subjects, policy, stream)]
+        return [found for one in read if (found := self._decision(one)) is not None], last
 
     async def complete_since(self) -> dict[str, datetime]:
         """From when on versions and decisions are all kept, where size or age cut off what came before (FW-451)."""
