@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from aim_cli.cluster.refs import JsonObject
+from aim_cli.cluster.resources import AUTOSCALER
+from aim_cli.log.rescaling import rescaled
 from aim_cli.log.targets import LOGGED, Target, kind_name, located
 from aim_cli.sizes import told_size
 from aim_domain.labels import ANNOTATION_PAUSED
@@ -17,6 +19,7 @@ from controller_runtime.bus.history import History
 from controller_runtime.bus.part import Key
 
 _LARGEST_FAMILY: Final = 50
+_AUTOSCALERS: Final = next(part for part in LOGGED if part.kind == AUTOSCALER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +132,8 @@ async def timeline(
     """The versions of the object, and every decision that belongs to its story."""
     found = await related(history, wanted, everywhere=everywhere, reader=reader)
     moments = [*_of_versions(found.versions), *of_records(found.records)]
+    for autoscaler in _autoscalers(wanted, found.records):
+        moments += _of_versions(await reader.versions(history, autoscaler))
     return sorted(moments, key=lambda moment: moment.at)
 
 
@@ -137,6 +142,12 @@ async def is_paused_now(history: History, wanted: Target) -> bool:
     versions = await history.versions(wanted.part.name, wanted.key)
     body = None if not versions or versions[-1].deleted else body_of(versions[-1])
     return body is not None and (body["metadata"].get("annotations") or {}).get(ANNOTATION_PAUSED) == "true"
+
+
+def _autoscalers(wanted: Target, records: Iterable[DecisionRecord]) -> set[Target]:
+    """Those that decisions about the object read: they alone know how many replicas it gets (FW-725)."""
+    own = (one.reads.objects for one in records if _is_about(one, {wanted}))
+    return {Target(_AUTOSCALERS, read.key) for reads in own for read in reads if read.part == _AUTOSCALERS.name}
 
 
 def _belongs(record: DecisionRecord, traces: set[str], concerned: AbstractSet[Target]) -> bool:
@@ -222,6 +233,8 @@ def _change(before: JsonObject | None, version: LoggedVersion) -> str:
     old, new = _status(before), _status(after)
     if old != new:
         parts.append(f"status {old or 'none'} → {new or 'none'}")
+    if version.part == _AUTOSCALERS.name and (scaled := rescaled(before, after)):
+        parts.append(scaled)
     return ", ".join(parts)
 
 
