@@ -45,6 +45,8 @@ _COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
     "aim --help": ("--help",),
     "aim why": ("why", "aimservice", str(_SHOWN)),
     "aim timeline": ("timeline", "aimservice", str(_SHOWN)),
+    "aim timeline --trace": ("timeline", "aimservice", str(_SHOWN), "--trace"),
+    "aim timeline --trace --since": ("timeline", "aimservice", str(_SHOWN), "--trace", "--since", "0s"),
     "aim replay of one object": ("replay", "aimservice", str(_SHOWN)),
 }
 

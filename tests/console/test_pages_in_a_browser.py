@@ -45,7 +45,9 @@ async def test_pages_of_an_empty_cluster(browser: Tab, empty: Site, pictures: Pa
     paths = {f"empty-{name}": PAGES[name] for name in ("home", "catalogue", "capacity", "bus")}
     assert await looked_at(browser, empty.url, paths, pictures) == {}
     await browser.open(empty.url("/"))
-    assert "There is no AIMService yet" in await browser.evaluate("document.body.innerText")
+    text = await browser.evaluate("document.body.innerText")
+    assert "There is no AIMService yet" in text
+    assert "What is shown is current." in text
     assert await browser.evaluate("document.querySelectorAll('.notice').length") == 0
 
 

@@ -91,6 +91,36 @@ async def test_the_story_runs_through_the_five_services_in_one_trace(platform: P
     assert "InferenceService told/chat" in page.read_text(encoding="utf-8")
 
 
+@pytest.mark.spec("FW-724", "FW-725", "FW-726")
+async def test_a_change_of_replicas_is_told_with_the_value_behind_it(platform: Platform) -> None:
+    await platform.namespace("rescaled")
+    running = "vllm:num_requests_running"
+    asked = {"backend": "opentelemetry", "metricNames": [running], "query": running}
+    metric = {"type": "PodMetric", "podmetric": {"metric": asked, "target": {"type": "Value", "value": "4"}}}
+    bounds = {"minReplicas": 1, "maxReplicas": 3, "autoScaling": {"metrics": [metric]}}
+    path = await platform.service("rescaled", "chat", model={"image": IMAGE}, **bounds)
+    await platform.running(path)
+    isvcs = "/apis/serving.kserve.io/v1beta1/namespaces/rescaled/inferenceservices"
+    (isvc,) = (await platform.api.get(isvcs)).body["items"]
+    wish = {"metadata": {"annotations": {"local.aim/replicas": "3"}}}
+    await platform.api.merge(f"{isvcs}/{isvc['metadata']['name']}", wish)
+    await platform.until(path, lambda obj: obj["status"]["runtime"].get("replicas") == "3/3 (1-3)")
+
+    told = await aim(platform, "timeline", "aimservice", "rescaled/chat")
+    (line,) = [line for line in told.out.splitlines() if "replicas 1 → 3" in line]
+    assert "HorizontalPodAutoscaler rescaled/keda-hpa-" in line
+    # It is called as the scaler calls it.
+    assert "replicas 1 → 3: s0-sum-vllm-num-requests-running-" in line
+    assert line.endswith(" 12 of target 4")
+
+    # The pods of models are in a part of their own.
+    pods = await platform.api.get("/api/v1/namespaces/rescaled/pods?labelSelector=component%3Dpredictor")
+    name = f"rescaled/{pods.body['items'][0]['metadata']['name']}"
+    for command in (("timeline",), ("state", "--at", "0s"), ("diff", "--from", "1h")):
+        found = await aim(platform, *command, "pod", name)
+        assert f"Pod {name}" in " ".join(found.out.split()), (command, found)
+
+
 @pytest.mark.spec("FW-626")
 async def test_who_follows_a_story_is_told_as_it_goes_on(platform: Platform) -> None:
     await platform.namespace("followed")

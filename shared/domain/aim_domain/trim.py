@@ -21,6 +21,8 @@ _META: Final = (
     "ownerReferences",
 )
 _SCALING_CONDITIONS: Final = ("ScalingActive", "AbleToScale")
+_RESCALED: Final = "SucceededRescale"
+"""Reason of `AbleToScale` in the one version in which the autoscaler has just changed the replicas."""
 _CONTAINER_STATUS: Final = ("name", "ready", "restartCount", "state", "lastState", "started")
 
 
@@ -71,9 +73,10 @@ def node(obj: JsonObject) -> JsonObject:
 
 
 def autoscaler(obj: JsonObject) -> JsonObject:
-    """Bounds, replicas, and the two conditions that tell whether it works.
+    """Bounds, targets, replicas, and the two conditions that tell whether it works.
 
-    Metric samples, which come every fifteen seconds, leave the result unchanged.
+    Metric samples, which come every fifteen seconds, leave the result unchanged; that of the very change of replicas
+    goes with it, which is news anyway (FW-724).
     """
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     conditions = [
@@ -81,10 +84,12 @@ def autoscaler(obj: JsonObject) -> JsonObject:
         for one in status.get("conditions") or []
         if one.get("type") in _SCALING_CONDITIONS
     ]
+    has_rescaled = any(one.get("reason") == _RESCALED for one in conditions)
+    told = ("currentReplicas", "desiredReplicas", *(("currentMetrics",) if has_rescaled else ()))
     return {
         **_head(obj),
-        "spec": _pick(spec, ("scaleTargetRef", "minReplicas", "maxReplicas")),
-        "status": {**_pick(status, ("currentReplicas", "desiredReplicas")), "conditions": conditions},
+        "spec": _pick(spec, ("scaleTargetRef", "minReplicas", "maxReplicas", "metrics")),
+        "status": {**_pick(status, told), "conditions": conditions},
     }
 
 

@@ -426,7 +426,9 @@ async def test_when_a_namespace_was_made_is_known_only_while_somebody_vouches_fo
     async with following(bus) as mirror:
         await source.mark()
         await eventually(lambda: mirror.made({"team", "other"}) == {"team": datetime.fromisoformat(at)}, "it is known")
+        assert NAMESPACES.name not in mirror.stale
         mirror._world.mark(NAMESPACES, fresh=False)
+        assert NAMESPACES.name in mirror.stale
         assert mirror.made({"team"}) == {}
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import orjson
 import pytest
@@ -14,8 +14,8 @@ from aim_cli.__main__ import app
 from aim_cli.console.access import Rights
 from aim_cli.console.past import story
 from aim_cli.log import connecting
-from aim_cli.log.targets import target
-from aim_cli.log.timeline import is_paused_now, timeline
+from aim_cli.log.targets import located, target
+from aim_cli.log.timeline import Everywhere, is_paused_now, timeline
 from aim_domain.labels import ANNOTATION_PAUSED
 from aim_domain.parts import ARTIFACTS, CLUSTER_MODELS, SERVICES
 from aim_local.ports import free_port
@@ -115,8 +115,40 @@ async def test_only_what_is_near_is_read_unless_the_whole_trace_is_asked_for(
     wanted = target("aimservice", "ns/chat")
     told = [moment.about for moment in await timeline(history, wanted)]
     assert told == ["AIMService ns/chat", "AIMService ns/chat", "AIMClusterModel chosen", "AIMService ns/b"]
-    everything = [moment.about for moment in await timeline(history, wanted, everywhere=True)]
+    everything = [moment.about for moment in await timeline(history, wanted, everywhere=Everywhere())]
     assert everything == [*told, "AIMService elsewhere/d", "AIMClusterModel another"]
+
+
+@pytest.mark.spec("FW-727")
+async def test_of_a_whole_trace_nothing_is_read_from_long_before_what_is_wanted(
+    bus: BusConnection, layout: Layout, source: Source
+) -> None:
+    history, far = History(bus, layout), Key("elsewhere", "d")
+    await source.upsert("chat")
+    await decided(bus, layout, SERVICES.name, CHAT)
+    await decided(bus, layout, SERVICES.name, far)
+    now, places = datetime.now(UTC), [(SERVICES.name, CHAT)]
+    read = await history.decisions_near(None, places, ["a" * 32], now)
+    assert [one.record.key for one in read] == [CHAT, far]
+    # What clocks differ by is read, too.
+    assert not await history.decisions_near(None, places, ["a" * 32], now + timedelta(minutes=2))
+    since = Everywhere(now + timedelta(minutes=2))
+    told = await timeline(history, target("aimservice", "ns/chat"), everywhere=since)
+    assert [moment.what for moment in told] == ["created"]
+
+
+@pytest.mark.spec("FW-726")
+@pytest.mark.parametrize("what", ["discovery", "artifacts", "predictor"])
+async def test_a_pod_is_found_whatever_it_is_for(bus: BusConnection, layout: Layout, what: str) -> None:
+    pods, history = Source(bus, layout, f"pods-{what}"), History(bus, layout)
+    await pods.upsert("chat")
+    found = await located(history, target("pod", "ns/chat"))
+    assert found.part.name == pods.part
+    assert [moment.what for moment in await timeline(history, found)] == ["created"]
+    await pods.delete("chat")
+    assert await located(history, target("pod", "ns/chat")) == found, "one that is gone has a past, too"
+    nobody = target("pod", "ns/nobody")
+    assert await located(history, nobody) == nobody
 
 
 @pytest.mark.spec("FW-633")

@@ -55,7 +55,12 @@ NODE: Final[JsonObject] = {
 @pytest.mark.spec("FW-447")
 def test_of_an_autoscaler_bounds_replicas_and_two_conditions() -> None:
     form = published_form(parts.AUTOSCALERS, HPA)
-    assert form["spec"] == {"scaleTargetRef": {"kind": "Deployment", "name": "x"}, "minReplicas": 1, "maxReplicas": 3}
+    assert form["spec"] == {
+        "scaleTargetRef": {"kind": "Deployment", "name": "x"},
+        "minReplicas": 1,
+        "maxReplicas": 3,
+        "metrics": [{"type": "External"}],
+    }
     assert form["status"] == {
         "currentReplicas": 2,
         "desiredReplicas": 3,
@@ -64,6 +69,14 @@ def test_of_an_autoscaler_bounds_replicas_and_two_conditions() -> None:
             {"type": "ScalingActive", "status": "False", "reason": "Failed", "message": "why"},
         ],
     }
+
+
+@pytest.mark.spec("FW-724")
+def test_what_the_metrics_said_is_published_with_the_change_of_replicas_alone() -> None:
+    scaled = deepcopy(HPA)
+    scaled["status"]["conditions"][0]["reason"] = "SucceededRescale"
+    assert published_form(parts.AUTOSCALERS, scaled)["status"]["currentMetrics"] == HPA["status"]["currentMetrics"]
+    assert "currentMetrics" not in published_form(parts.AUTOSCALERS, HPA)["status"]
 
 
 @pytest.mark.spec("FW-447")

@@ -12,7 +12,7 @@ from aim_cli.cluster.resources import KNOWN
 from aim_cli.console.access import Rights
 from aim_cli.console.pages import href
 from aim_cli.console.seen import is_shown, saw_all, shown
-from aim_cli.log.targets import Target
+from aim_cli.log.targets import Target, located
 from aim_cli.log.timeline import Moment, Reader, deeds, timeline
 from aim_cli.log.waterfall import Bar, waterfall
 from aim_cli.services import services
@@ -43,6 +43,7 @@ class Drawn:
 
 async def story(history: History, wanted: Target, rights: Rights) -> JsonObject:
     """Bars and moments of an object; of others only what the viewer may see."""
+    wanted = await located(history, wanted)
     found = await waterfall(history, wanted, reader_of(rights))
     bars = [bar for bar in found if is_shown(bar.kind, bar.key, rights, bar.begun)]
     moments = await seen_moments(history, wanted, rights)
@@ -56,7 +57,7 @@ async def story(history: History, wanted: Target, rights: Rights) -> JsonObject:
 
 async def seen_moments(history: History, wanted: Target, rights: Rights) -> list[Moment]:
     """The newest moments of an object's story, as far as the viewer may see them."""
-    found = await timeline(history, wanted, reader=reader_of(rights))
+    found = await timeline(history, await located(history, wanted), reader=reader_of(rights))
     return [one for one in found if is_shown(one.kind, one.key, rights, one.at)][-MOST:]
 
 

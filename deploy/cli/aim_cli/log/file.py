@@ -216,11 +216,19 @@ class FileHistory(History):
         return [one for one in self._held.decisions if _matches(one.record, wanted)]
 
     async def decisions_near(
-        self, namespace: str, about: Iterable[tuple[str, Key]], traces: Collection[str]
+        self,
+        namespace: str | None,
+        about: Iterable[tuple[str, Key]],
+        traces: Collection[str],
+        since: datetime | None = None,
     ) -> list[StoredDecision]:
-        """See `History`; in a file nothing is far."""
+        """See `History`; a file is read as a whole, whatever the traces and since when."""
         places = set(about)
-        near = (one for one in self._held.decisions if one.record.key.namespace == namespace or _place(one) in places)
+        near = (
+            one
+            for one in self._held.decisions
+            if namespace is None or one.record.key.namespace == namespace or _place(one) in places
+        )
         return in_time(near)
 
     async def decided(self, namespace: str) -> AsyncGenerator[None]:

@@ -11,7 +11,7 @@ from aim_cli.cluster.states import state_of
 from aim_cli.cluster.targets import known_kind
 from aim_cli.errors import Exit
 from aim_cli.log.connecting import history
-from aim_cli.log.targets import LOGGED, Target, kind_name
+from aim_cli.log.targets import LOGGED, Target, kind_name, located
 from controller_runtime.bus.chain import Knowledge, LoggedVersion, StateAt, state_at
 from controller_runtime.bus.envelope import EnvelopeError
 from controller_runtime.bus.history import History
@@ -69,7 +69,8 @@ async def _dropped(log: History, at: datetime) -> tuple[str, ...]:
 async def _past(log: History, scope: Scope, at: datetime) -> Past:
     if scope.target is None:
         return await log.state_at(at, [part.name for part in LOGGED])
-    part, key = scope.target.part.name, scope.target.key
+    target = await located(log, scope.target)
+    part, key = target.part.name, target.key
     found = of_versions(await log.versions(part, key), at)
     return {} if found is None else {(part, key): found}
 

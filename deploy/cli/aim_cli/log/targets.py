@@ -16,7 +16,7 @@ from aim_cli.errors import TargetError
 from controller_runtime.bus.part import Key
 
 if TYPE_CHECKING:
-    from controller_runtime.bus.history import DecisionFilter
+    from controller_runtime.bus.history import DecisionFilter, History
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +81,19 @@ def target_of(ref: Ref) -> Target | None:
     """The first part of the kind; ``None`` of kinds that nobody publishes."""
     part = next((part for part in LOGGED if part.kind == ref.kind), None)
     return None if part is None else Target(part, Key(ref.namespace, ref.name))
+
+
+async def located(history: "History", named: Target) -> Target:
+    """The object in the part that holds it; as it was named where none does.
+
+    Pods, Jobs and ConfigMaps are in several parts, each of which is then asked.
+    """
+    same = [part for part in LOGGED if part.kind == named.part.kind]
+    if len(same) == 1:
+        return named
+    found = await history.chains((part.name, named.key) for part in same)
+    holding = (part for part in same if found[part.name, named.key].versions)
+    return Target(next(holding, named.part), named.key)
 
 
 def kind_name(part: str) -> str:

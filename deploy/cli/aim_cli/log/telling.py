@@ -16,8 +16,8 @@ from aim_cli.cluster.refs import JsonObject
 from aim_cli.cluster.targets import Where
 from aim_cli.errors import Exit
 from aim_cli.log.connecting import history, tell_dropped
-from aim_cli.log.targets import target
-from aim_cli.log.timeline import Moment, is_paused_now, timeline
+from aim_cli.log.targets import located, target
+from aim_cli.log.timeline import Everywhere, Moment, is_paused_now, timeline
 from aim_cli.log.waterfall import bar_data, drawn, waterfall
 from aim_cli.log.waterfall_page import page_of
 
@@ -39,14 +39,20 @@ class Told:
     since: datetime | None = None
     form: Form = Form.TABLE
 
+    @property
+    def everywhere(self) -> Everywhere | None:
+        """What is read of other namespaces."""
+        return Everywhere(self.since) if self.trace else None
+
 
 async def story(kind: str, name: str | None, where: Where, nats_url: str, wish: Told) -> Answer:
     """The story of an object."""
     wanted = target(kind, name, where)
     async with history(nats_url) as log:
         await tell_dropped(log)
+        wanted = await located(log, wanted)
         paused = await is_paused_now(log, wanted)
-        moments = await timeline(log, wanted, everywhere=wish.trace)
+        moments = await timeline(log, wanted, everywhere=wish.everywhere)
     some = [moment for moment in moments if wish.since is None or moment.at >= wish.since]
     return told(f"{kind} {wanted.key}", some, wish, paused=paused)
 
@@ -56,6 +62,7 @@ async def picture(kind: str, name: str | None, where: Where, nats_url: str, page
     wanted = target(kind, name, where)
     async with history(nats_url) as log:
         await tell_dropped(log)
+        wanted = await located(log, wanted)
         bars = await waterfall(log, wanted)
     about = f"{kind} {wanted.key}"
     if not bars:
@@ -87,7 +94,7 @@ async def followed(kind: str, name: str | None, where: Where, nats_url: str, wis
     async with history(nats_url) as log, aclosing(log.decided(wanted.key.namespace)) as wakes:
         await tell_dropped(log)
         async for _ in wakes:
-            moments = await timeline(log, wanted, everywhere=wish.trace)
+            moments = await timeline(log, await located(log, wanted), everywhere=wish.everywhere)
             news = [one for one in moments if one not in known and (wish.since is None or one.at >= wish.since)]
             known.update(moments)
             for one in news:

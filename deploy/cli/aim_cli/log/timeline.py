@@ -7,16 +7,19 @@ from datetime import UTC, datetime
 from typing import Final
 
 from aim_cli.cluster.refs import JsonObject
-from aim_cli.log.targets import LOGGED, Target, kind_name
+from aim_cli.cluster.resources import AUTOSCALER
+from aim_cli.log.rescaling import rescaled
+from aim_cli.log.targets import LOGGED, Target, kind_name, located
 from aim_cli.sizes import told_size
 from aim_domain.labels import ANNOTATION_PAUSED
 from controller_runtime.bus.chain import LoggedVersion
 from controller_runtime.bus.decision import DecisionRecord
 from controller_runtime.bus.envelope import EnvelopeError
-from controller_runtime.bus.history import DecisionFilter, History
+from controller_runtime.bus.history import History
 from controller_runtime.bus.part import Key
 
 _LARGEST_FAMILY: Final = 50
+_AUTOSCALERS: Final = next(part for part in LOGGED if part.kind == AUTOSCALER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,34 +99,41 @@ class Reader:
 ANYBODY: Final = Reader()
 
 
-async def related(history: History, wanted: Target, *, everywhere: bool = False, reader: Reader = ANYBODY) -> Related:
-    """Read what belongs to an object.
+@dataclass(frozen=True, slots=True)
+class Everywhere:
+    """Also what the traces of an object did in other namespaces.
 
-    Args:
-        everywhere: also what its traces did in other namespaces, for which every decision has to be read. Whoever
-            applies a whole platform in one trace does not want all of it in the story of one service.
+    Whoever applies a whole platform in one trace does not want all of it in the story of one service; and every
+    decision since then is read for it.
     """
+
+    since: datetime | None = None
+
+
+async def related(
+    history: History, wanted: Target, *, everywhere: Everywhere | None = None, reader: Reader = ANYBODY
+) -> Related:
+    """Read what belongs to an object."""
     versions = await reader.versions(history, wanted)
     own = [decision.record for decision in await history.decisions_of(wanted.part.name, wanted.key)]
     traces = {trace_id(one.state.traceparent) for one in versions} | {trace_id(one.traceparent) for one in own}
     traces.discard("")
     concerned = await _family(history, wanted, versions)
     places = ((one.part.name, one.key) for one in concerned)
-    decisions = await (
-        history.decisions(DecisionFilter())
-        if everywhere
-        else history.decisions_near(wanted.key.namespace, places, traces)
-    )
+    where, since = (wanted.key.namespace, None) if everywhere is None else (None, everywhere.since)
+    decisions = await history.decisions_near(where, places, traces, since)
     records = tuple(reader.told(one.record) for one in decisions if _belongs(one.record, traces, concerned))
     return Related(versions, frozenset(concerned), records)
 
 
 async def timeline(
-    history: History, wanted: Target, *, everywhere: bool = False, reader: Reader = ANYBODY
+    history: History, wanted: Target, *, everywhere: Everywhere | None = None, reader: Reader = ANYBODY
 ) -> list[Moment]:
     """The versions of the object, and every decision that belongs to its story."""
     found = await related(history, wanted, everywhere=everywhere, reader=reader)
     moments = [*_of_versions(found.versions), *of_records(found.records)]
+    for autoscaler in _autoscalers(wanted, found.records):
+        moments += _of_versions(await reader.versions(history, autoscaler))
     return sorted(moments, key=lambda moment: moment.at)
 
 
@@ -132,6 +142,12 @@ async def is_paused_now(history: History, wanted: Target) -> bool:
     versions = await history.versions(wanted.part.name, wanted.key)
     body = None if not versions or versions[-1].deleted else body_of(versions[-1])
     return body is not None and (body["metadata"].get("annotations") or {}).get(ANNOTATION_PAUSED) == "true"
+
+
+def _autoscalers(wanted: Target, records: Iterable[DecisionRecord]) -> set[Target]:
+    """Those that decisions about the object read: they alone know how many replicas it gets (FW-725)."""
+    own = (one.reads.objects for one in records if _is_about(one, {wanted}))
+    return {Target(_AUTOSCALERS, read.key) for reads in own for read in reads if read.part == _AUTOSCALERS.name}
 
 
 def _belongs(record: DecisionRecord, traces: set[str], concerned: AbstractSet[Target]) -> bool:
@@ -147,7 +163,10 @@ async def _family(history: History, first: Target, versions: tuple[LoggedVersion
     known = {first}
     waiting = [body for version in versions[-1:] if (body := body_of(version)) is not None]
     while waiting and len(known) < _LARGEST_FAMILY:
-        for relative in relatives(waiting.pop()) - known:
+        for named in relatives(waiting.pop()):
+            relative = await located(history, named)
+            if relative in known:
+                continue
             known.add(relative)
             present = await history.versions(relative.part.name, relative.key)
             waiting += [body for version in present[-1:] if (body := body_of(version)) is not None]
@@ -214,6 +233,8 @@ def _change(before: JsonObject | None, version: LoggedVersion) -> str:
     old, new = _status(before), _status(after)
     if old != new:
         parts.append(f"status {old or 'none'} → {new or 'none'}")
+    if version.part == _AUTOSCALERS.name and (scaled := rescaled(before, after)):
+        parts.append(scaled)
     return ", ".join(parts)
 
 

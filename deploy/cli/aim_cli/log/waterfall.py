@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from aim_cli.cluster.refs import JsonObject
-from aim_cli.log.targets import LOGGED, Target
+from aim_cli.log.targets import LOGGED, Target, located
 from aim_cli.log.timeline import ANYBODY, Reader, body_of, related
 from controller_runtime.bus.chain import LoggedVersion
 from controller_runtime.bus.decision import DecisionRecord
@@ -51,7 +51,7 @@ async def waterfall(history: History, wanted: Target, reader: Reader = ANYBODY) 
     own = bar_of(wanted, found.versions, found.records)
     if own is None:
         return []
-    others = {*found.objects, *_written(found.records)} - {wanted}
+    others = {*found.objects, *[await located(history, one) for one in _written(found.records)]} - {wanted}
     bars = [bar_of(one, await reader.versions(history, one), found.records) for one in others]
     later = (bar for bar in bars if bar is not None and bar.begun >= own.begun)
     return [own, *sorted(later, key=lambda bar: (bar.begun, bar.kind, bar.key))]

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from aim_local.actors.objects import condition, timed
-from controller_runtime import JsonObject
+from controller_runtime import JsonObject, quantity
 
 _ABLE, _ACTIVE, _LIMITED = "AbleToScale", "ScalingActive", "ScalingLimited"
 _CALCULATED: Final = "the HPA was able to successfully calculate a replica count from "
@@ -68,7 +68,7 @@ def status_for(autoscaler: JsonObject, outcome: Outcome, now: str) -> JsonObject
         "conditions": timed(wanted, before, now),
     }
     if computed:
-        status["currentMetrics"] = [_measured(one) for one in autoscaler["spec"].get("metrics") or ()]
+        status["currentMetrics"] = [_measured(one, outcome) for one in autoscaler["spec"].get("metrics") or ()]
     scaled = now if outcome.rescaled else present.get("lastScaleTime")
     return {**status, "lastScaleTime": scaled} if scaled else status
 
@@ -116,10 +116,15 @@ def _limited(autoscaler: JsonObject, outcome: Outcome) -> JsonObject:
     return condition(_LIMITED, False, *_WITHIN)
 
 
-def _measured(metric: JsonObject) -> JsonObject:
+def _measured(metric: JsonObject, outcome: Outcome) -> JsonObject:
+    """What makes the autoscaler ask for what it asks for: so often the target for each replica that there is."""
     if "external" in metric:
         external = metric["external"]
-        return {"type": "External", "external": {"metric": external["metric"], "current": {"averageValue": "0"}}}
+        share = "value" if "value" in external["target"] else "averageValue"
+        target = quantity.parse_or_none(external["target"].get(share)) or quantity.parse(0)
+        amount = quantity.parse(f"{target.milli * outcome.asked // (outcome.current or 1)}m")
+        return {"type": "External", "external": {"metric": external["metric"], "current": {share: str(amount)}}}
     resource = metric.get("resource") or {}
-    current = {"averageUtilization": 0, "averageValue": "0"}
+    used = int((resource.get("target") or {}).get("averageUtilization", 0)) * outcome.asked // (outcome.current or 1)
+    current = {"averageUtilization": used, "averageValue": "0"}
     return {"type": "Resource", "resource": {"name": resource.get("name", "cpu"), "current": current}}

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final, TypeAlias
 
 import structlog
@@ -43,6 +43,8 @@ _PRESENT: Final[JsonObject] = {"deliver_policy": "last_per_subject"}
 _SUBJECTS_AT_ONCE: Final = 256
 """Subjects that one consumer reads: few enough for the broker to match quickly."""
 _REQUESTS_AT_ONCE: Final = 32
+_CLOCKS_APART: Final = timedelta(minutes=1)
+"""By how much the broker's clock may be behind that of a service."""
 
 
 PartOf: TypeAlias = tuple[str, str]
@@ -226,17 +228,23 @@ class History:
         return in_time(one for one in found if wanted.admits(one.record))
 
     async def decisions_near(
-        self, namespace: str, about: Iterable[tuple[str, Key]], traces: Collection[str]
+        self,
+        namespace: str | None,
+        about: Iterable[tuple[str, Key]],
+        traces: Collection[str],
+        since: datetime | None = None,
     ) -> list[StoredDecision]:
         """The decisions about some objects, and those of some traces about objects of a namespace.
 
         Args:
-            namespace: empty for objects of the cluster.
+            namespace: empty for objects of the cluster, ``None`` for those of everywhere: the broker then sends every
+                decision since then.
             traces: ids.
+            since: what was stored more than a minute before is not read.
         """
         wanted = [DecisionFilter(part=part, namespace=key.namespace, name=key.name) for part, key in sorted(about)]
         # The subjects of one consumer may not overlap.
-        apart = [one for one in wanted if one.namespace != namespace]
+        apart = [one for one in wanted if namespace is not None and one.namespace != namespace]
         subjects = [one.subject(self._layout) for one in (DecisionFilter(namespace=namespace), *apart)]
         places = [_place(one.subject(self._layout)) for one in wanted]
         words = [trace.encode() for trace in traces]
@@ -245,7 +253,7 @@ class History:
             # Before it is decoded, which takes twenty times as long: a namespace may have thousands of others.
             return _place(message.subject) in places or any(word in message.data for word in words)
 
-        return in_time([one async for one in self._decisions(tuple(subjects), is_near)])
+        return in_time([one async for one in self._decisions(tuple(subjects), is_near, since)])
 
     async def decided(self, namespace: str) -> AsyncGenerator[None]:
         """At once, and then whenever something was decided about objects of a namespace, until it is closed."""
@@ -351,11 +359,17 @@ class History:
                 yield delivered
 
     async def _decisions(
-        self, subjects: tuple[str, ...], wanted: Callable[[Message], bool] = lambda _: True
+        self,
+        subjects: tuple[str, ...],
+        wanted: Callable[[Message], bool] = lambda _: True,
+        since: datetime | None = None,
     ) -> AsyncIterator[StoredDecision]:
+        policy = _ALL
+        if since is not None:
+            policy = {"deliver_policy": "by_start_time", "opt_start_time": rfc3339(since - _CLOCKS_APART)}
         # Decisions made before they had a stream of their own lie among the versions until they are too old.
         for stream in (self._layout.history_stream, self._layout.decisions_stream):
-            async for delivered in self._read(subjects, _ALL, stream):
+            async for delivered in self._read(subjects, policy, stream):
                 if wanted(delivered.message) and (decision := self._decision(delivered)) is not None:
                     yield decision
 
