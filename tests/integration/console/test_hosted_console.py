@@ -95,6 +95,22 @@ async def test_who_logs_in_sees_the_pages_until_they_log_out(house: House, ada: 
         assert [(await one.get("/")).status for one in (ada, thief)] == [401, 401]
 
 
+@pytest.mark.spec("FW-709")
+async def test_who_comes_with_the_cookie_of_another_pod_is_told_and_led_back(
+    house: House, ada: Browser, api: RawApi
+) -> None:
+    page = "/objects/aimservices/team-a/chat"
+    assert "session has ended" not in (await ada.get(page)).text
+    ada.session.cookie_jar.update_cookies({f"__Host-aim-console-{port_of(house.address)}": "of-another-pod"})
+    told_so = await ada.get(page)
+    assert told_so.status == 401
+    assert "Your session has ended" in told_so.text
+    assert f'name="next" value="{page}"' in told_so.text
+    entered = await ada.log_in(await planted_token(api, "default", "ada"), page)
+    assert (entered.status, entered.headers["location"]) == (303, page)
+    assert (await ada.get(page)).status == 200
+
+
 @pytest.mark.spec("FW-678", "FW-680")
 async def test_a_bad_token_is_refused_with_a_line_and_many_with_a_time_to_wait(
     house: House, ada: Browser, api: RawApi

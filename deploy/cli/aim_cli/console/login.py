@@ -24,6 +24,9 @@ _LARGEST_FORM: Final = 32 * 1024
 _FORM_SECONDS: Final = 10.0
 _UNKNOWN: Final = "the API server does not know this token: it may have expired, or be of another cluster"
 _UNASKED: Final = "the API server cannot be asked who you are; the log of the console says why"
+_ENDED: Final = (
+    "Your session has ended, or the console was started anew, which keeps none. Log in again to be where you were."
+)
 _FOREIGN: Final = "log in and out on the console's own pages"
 _FORM: Final = "application/x-www-form-urlencoded"
 
@@ -69,7 +72,8 @@ class LoginDoor:
         if isinstance(found, Refused):
             return PlainTextResponse(found.why, found.status, {**HEADERS, **found.headers})
         if found is None:
-            return _form(_asked_for(request), HTTPStatus.UNAUTHORIZED)
+            had_one = bool(request.cookies.get(_cookie(request), ""))
+            return _form(_asked_for(request), HTTPStatus.UNAUTHORIZED, note=_ENDED if had_one else "")
 
         async def is_still_in() -> bool:
             now = await self._who(request)
@@ -129,8 +133,10 @@ class LoginDoor:
         return answer
 
 
-def _form(after: str, status: HTTPStatus, why: str = "", headers: dict[str, str] | None = None) -> Response:
-    page = render("login.html", {"after": after, "why": why})
+def _form(
+    after: str, status: HTTPStatus, why: str = "", headers: dict[str, str] | None = None, note: str = ""
+) -> Response:
+    page = render("login.html", {"after": after, "why": why, "note": note})
     return HTMLResponse(page, status, {**HEADERS, **(headers or {})})
 
 
