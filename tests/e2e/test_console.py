@@ -77,7 +77,7 @@ async def test_the_platform_as_pages(platform: Platform) -> None:
         async with console.session.get("/", headers={"Host": "evil.example.com"}) as answer:
             assert answer.status == 400
 
-        await console.until("/?q=console/", "console/chat")
+        await console.until("/?q=console/", ">console/chat<")
         about = await console.page("/objects/aimservices/console/chat")
         assert "nothing is in its way" in about
         assert "InferenceService console/" in about
@@ -103,11 +103,13 @@ async def test_the_platform_as_pages(platform: Platform) -> None:
         assert "aimservices" in await console.page("/bus")
         async with console.session.get("/objects/aimservices/console/nobody") as answer:
             assert answer.status == 404
+            assert "there is no AIMService console/nobody, or you may not list it" in await answer.text()
+        assert '"/objects/aimservices/console/chat/replay/' in await console.page("/"), "a recent decision"
         for file in ("console.css", "console.js", "icon.svg"):
             await console.page(f"/static/{file}")
 
         await platform.service("console", "another", model={"image": IMAGE})
-        await console.until("/?q=console/", "console/another")
+        await console.until("/?q=console/", ">console/another<")
 
 
 @pytest.mark.spec("FW-630")

@@ -236,8 +236,11 @@ def _page(template: str, content: JsonObject, code: int = 200, headers: Mapping[
 
 
 def _missing(frame: JsonObject, request: Request) -> Response:
-    named = " ".join(request.path_params.values())
-    return _page("trouble.html", frame | {"trouble": f"there is no {plain(named)}, or you may not see it"}, 404)
+    plural, namespace, name = (request.path_params[one] for one in ("plural", "namespace", "name"))
+    ref = pages.ref_at(plural, namespace, name)
+    wanted = request.path_params.get("decision")
+    named = f"kind {plural}" if ref is None else f"decision {wanted} about {ref}" if wanted else str(ref)
+    return _page("trouble.html", frame | {"trouble": f"there is no {plain(named)}, or you may not list it"}, 404)
 
 
 def _target(request: Request, sight: Sight) -> Target | None:
