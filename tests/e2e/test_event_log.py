@@ -71,6 +71,10 @@ async def test_the_story_runs_through_the_five_services_in_one_trace(platform: P
     assert any(line.endswith("created") for line in moments)
     assert any("Starting → Running" in line for line in moments)
 
+    later = await aim(platform, "timeline", "aimservice", "told/chat", "--since", "2099-01-01T00:00:00Z")
+    assert (later.code, later.out) == (3, "")
+    assert "nothing about aimservice told/chat since 2099-01-01 00:00:00 UTC" in later.err
+
     # What the trace did in other places is part of it, not of the story of one service.
     everything = await aim(platform, "timeline", "aimservice", "told/chat", "--trace")
     assert lines[-1].startswith("Of these traces this is what is near")
@@ -233,6 +237,7 @@ async def test_the_catalogue_is_decided_alike_again_after_its_repair(platform: P
     assert " 0 different, 0 undetermined" in ran.out.splitlines()[-1]
 
 
+@pytest.mark.spec("FW-602")
 async def test_what_the_log_does_not_know_is_said(platform: Platform) -> None:
     ran = await aim(platform, "timeline", "aimservice", "nowhere/nothing")
 
@@ -241,5 +246,5 @@ async def test_what_the_log_does_not_know_is_said(platform: Platform) -> None:
 
     ran = await aim(platform, "replay", "aimservice", "nowhere/nothing")
 
-    assert (ran.code, ran.out) == (2, "0 decisions: 0 same, 0 different, 0 undetermined\n")
+    assert (ran.code, ran.out) == (3, "0 decisions: 0 same, 0 different, 0 undetermined\n")
     assert "no decision about aimservice nowhere/nothing" in ran.err

@@ -62,7 +62,7 @@ async def test_from_a_service_to_a_refused_token(platform: Platform) -> None:
     assert all(one["read"] for one in told["decided"])
 
 
-@pytest.mark.spec("FW-551", "FW-556")
+@pytest.mark.spec("FW-551", "FW-556", "FW-602", "FW-696")
 async def test_what_is_well_what_is_not_there_and_what_is_no_kind(platform: Platform) -> None:
     await platform.namespace("well")
     await platform.running(await platform.service("well", "chat", model={"image": IMAGE}))
@@ -72,6 +72,13 @@ async def test_what_is_well_what_is_not_there_and_what_is_no_kind(platform: Plat
     assert (absent.code, absent.lines) == (3, ["AIMService well/nobody does not exist"])
     every = await why(platform, "aimservice", "-n", "well")
     assert (every.code, every.lines) == (0, ["1 of 1 have nothing in their way"])
+    none = await why(platform, "aimservice", "-n", "nowhere")
+    assert (none.code, none.lines) == (0, ["there is no AIMService in nowhere; -A looks in all namespaces"])
+    none = await why(platform, "aimservice", "-A", "-l", "app in (nobody)")
+    assert (none.code, none.lines) == (0, ["there is no AIMService with these labels"])
+    wrong = await why(platform, "aimservice", "-A", "-l", "=nobody")
+    assert (wrong.code, wrong.lines) == (2, [])
+    assert "labelSelector" in wrong.errors
     wrong = await why(platform, "spaceship", "well/chat")
     assert wrong.code == 2
     assert "there is no kind 'spaceship'" in wrong.errors

@@ -5,13 +5,34 @@ Every command ends with 0 when all is well, 1 when something is in the way, diff
 are wrong, 3 when what it is about does not exist, 4 when the cluster or the event log cannot be read.
 """
 
+from typing import Annotated
+
 import typer
 
 from aim_cli.commands import installation, log, objects
 
-app = typer.Typer(no_args_is_help=True, help=__doc__, pretty_exceptions_enable=False, rich_markup_mode=None)
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 for group in (objects, log, installation):
     group.register(app)
+
+
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        # The import alone takes longer than most help.
+        from importlib.metadata import version  # noqa: PLC0415
+
+        typer.echo(f"aim {version('aim-cli')}")
+        raise typer.Exit
+
+
+@app.callback(help=__doc__)
+def options(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Show the release and exit.")
+    ] = False,
+) -> None:
+    """See the module."""
 
 
 def main() -> None:

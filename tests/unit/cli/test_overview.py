@@ -20,6 +20,7 @@ from aim_cli.cluster.resources import (
     POD,
     Resource,
 )
+from aim_cli.cluster.targets import Where
 from aim_cli.errors import Exit, UnreachableError
 from aim_cli.installation.overview import gpus_of, leaders_of, overview
 from aim_cli.installation.queues import Page, answer
@@ -99,11 +100,13 @@ def test_caches_tell_volume_progress_and_limits() -> None:
         (CLAIM, make(CLAIM, "v", namespace=TEAM, owners=[of], labels={labels.CACHE_NAME: "a"}, spec=storage)),
         (NAMESPACE, make(NAMESPACE, TEAM, annotations={labels.ANNOTATION_STORAGE_QUOTA: "4Gi"})),
     )
-    told = caches(known, "", "", NOW)
+    told = caches(known, Where(everywhere=True), NOW)
     row, limit = told.lines[1].split(), told.lines[3].split()
     assert row == [TEAM, "a", "Progressing", "45", "%", "3Gi", "2h", "nothing;", "it", "may", "be", "evicted"]
     assert limit == [TEAM, "3Gi", "4Gi"]
-    assert caches(Objects(), "", "", NOW).lines == ("there is no artifact",)
+    assert caches(Objects(), Where(namespace="team"), NOW).lines == (
+        "there is no AIMArtifact in team; -A looks in all namespaces",
+    )
 
 
 @pytest.mark.spec("FW-609")

@@ -1,13 +1,16 @@
 """What the words of a command mean, in which form it answers, and how it ends. No cluster."""
 
 import json
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 import yaml
 from support.asked import Objects
 from support.builders import make
+from typer.testing import CliRunner
 
+from aim_cli.__main__ import app
 from aim_cli.answer import Answer, Form, answered, columns, tell, written
 from aim_cli.cluster import resources
 from aim_cli.cluster.refs import JsonObject, Ref
@@ -119,3 +122,9 @@ def test_the_cluster_of_the_tests_selects_as_an_api_server() -> None:
     known = Objects((resources.POD, one))
     assert known.search(resources.POD, "a", "x=1", "metadata.name=p") == [one]
     assert known.search(resources.POD, "a", "x=2") == known.search(resources.POD, "b") == []
+
+
+@pytest.mark.spec("FW-696")
+def test_the_release_is_told() -> None:
+    told = CliRunner().invoke(app, ["--version"])
+    assert (told.exit_code, told.output) == (0, f"aim {version('aim-cli')}\n")

@@ -29,6 +29,7 @@ _TIMEOUT: Final = urllib3.Timeout(connect=5, read=30)
 _REFUSED: Final = 403
 _REHEARSAL: Final = "dryRun=All&fieldManager=aim-plan&force=true"
 _ERRORS: Final = 400
+_NOT_UNDERSTOOD: Final = 400
 _CHUNK: Final = 4096
 _CONNECTIONS: Final = 16
 
@@ -175,6 +176,7 @@ def reading(kubeconfig: str | None, context: str | None) -> Iterator[KubeReader]
 
     Raises:
         UnreachableError: it cannot be asked, or refuses.
+        TargetError: it does not understand what it is asked.
     """
     try:
         connection, authorization = asyncio.run(_connection(kubeconfig, context))
@@ -182,7 +184,9 @@ def reading(kubeconfig: str | None, context: str | None) -> Iterator[KubeReader]
         with _pool(connection) as pool:
             yield KubeReader(connection.server, pool, headers)
     except KubeError as error:
-        raise UnreachableError(str(error)) from error
+        # A selector that is none, or an object that cannot be one.
+        wrong = isinstance(error, ApiError) and error.code == _NOT_UNDERSTOOD
+        raise (TargetError if wrong else UnreachableError)(str(error)) from error
     except urllib3.exceptions.HTTPError as error:
         cause = getattr(error, "reason", None) or error
         raise UnreachableError(f"the cluster does not answer: {cause}; check that it is reachable") from error

@@ -83,6 +83,13 @@ def target(kind: str, name: str | None, where: Where) -> Ref:
     return Ref(resource, namespace or where.default, plain)
 
 
+def nothing(kind: Resource, where: Where) -> str:
+    """That there is no object of a kind where somebody looked."""
+    looked = where.scope(kind)
+    place = f" in {looked}; -A looks in all namespaces" if looked else ""
+    return f"there is no {kind.kind}{' with these labels' if where.selector else ''}{place}"
+
+
 def targets(kind: str, name: str | None, where: Where, cluster: "KubeReader") -> list[Ref]:
     """The object that is named, or all of the kind where none is.
 

@@ -104,14 +104,13 @@ def cache(
 
     from aim_cli.answer import Answer, answered
     from aim_cli.cluster.asking import reading
-    from aim_cli.cluster.resources import AIM_ARTIFACT
     from aim_cli.cluster.targets import Where
     from aim_cli.objects.caches import caches
 
     def ask() -> Answer:
-        scope = Where(kubeconfig, context, namespace, everywhere).scope(AIM_ARTIFACT)
+        where = Where(kubeconfig, context, namespace, everywhere, selector)
         with reading(kubeconfig, context) as cluster:
-            return caches(cluster, scope, selector, datetime.now(UTC))
+            return caches(cluster, where, datetime.now(UTC))
 
     raise typer.Exit(answered(ask, output))
 

@@ -47,6 +47,8 @@ async def replayed(replayer: Replayer, wanted: DecisionFilter, form: Form, about
         complain(f"the event log holds no decision{about}")
     if counts[Verdict.DIFFERENT]:
         return Exit.FOUND
+    if not counts and about:
+        return Exit.ABSENT
     return Exit.WORDS if counts[Verdict.UNKNOWN] or not counts else Exit.WELL
 
 

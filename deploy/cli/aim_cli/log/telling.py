@@ -77,7 +77,8 @@ async def picture(kind: str, name: str | None, where: Where, nats_url: str, page
 def told(about: str, moments: Sequence[Moment], wish: Told, *, paused: bool) -> Answer:
     """Moments, as data and as lines."""
     if not moments:
-        return Answer([], (), Exit.ABSENT, (f"the event log holds nothing about {about}",))
+        since = f" since {wish.since:%Y-%m-%d %H:%M:%S} UTC" if wish.since else ""
+        return Answer([], (), Exit.ABSENT, (f"the event log holds nothing about {about}{since}",))
     width = min(_WIDEST_NAME, max(len(moment.about) for moment in moments))
     lines = [f"{about} is paused: nothing is decided about it"] if paused else []
     lines += [_moment(moment, width) for moment in moments]

@@ -8,6 +8,7 @@ from aim_cli.answer import Answer, columns
 from aim_cli.cluster.refs import Cluster, JsonObject
 from aim_cli.cluster.resources import AIM_ARTIFACT, AIM_CLUSTER_RUNTIME_CONFIG, CLAIM, NAMESPACE, POD
 from aim_cli.cluster.states import state_of
+from aim_cli.cluster.targets import Where, nothing
 from aim_cli.sizes import age, bytes_of, told_size
 from aim_cli.why.holders import Holder, holders
 from aim_domain import labels
@@ -15,9 +16,10 @@ from aim_domain import labels
 _HEADER = ("NAMESPACE", "NAME", "STATE", "PROGRESS", "VOLUME", "LAST USED", "KEPT BECAUSE")
 
 
-def caches(cluster: Cluster, namespace: str, selector: str, now: datetime) -> Answer:
+def caches(cluster: Cluster, where: Where, now: datetime) -> Answer:
     """Every artifact, its volume, who uses it; then what the namespaces use of their limits."""
-    artifacts = cluster.search(AIM_ARTIFACT, namespace, selector)
+    namespace = where.scope(AIM_ARTIFACT)
+    artifacts = cluster.search(AIM_ARTIFACT, namespace, where.selector)
     claims = cluster.search(CLAIM, namespace, labels.CACHE_NAME)
     held = holders(claims, artifacts, cluster.search(POD, namespace))
     by_artifact = {(one.namespace, one.artifact): one for one in held}
@@ -35,7 +37,7 @@ def caches(cluster: Cluster, namespace: str, selector: str, now: datetime) -> An
         *columns(("NAMESPACE", "USED", "LIMIT"), [(one[0], told_size(one[1]), _limit(one[2])) for one in quotas]),
     )
     remarks = tuple(f"not known: {what}: {why_not}" for what, why_not in cluster.unasked.items())
-    return Answer(data, lines or ("there is no artifact",), remarks=remarks)
+    return Answer(data, lines or (nothing(AIM_ARTIFACT, where),), remarks=remarks)
 
 
 def quotas_of(cluster: Cluster, held: Iterable[Holder], namespace: str) -> list[tuple[str, int, int | None]]:

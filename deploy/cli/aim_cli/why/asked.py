@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from aim_cli.answer import Answer, Form, answered, tell
 from aim_cli.cluster.asking import reading
-from aim_cli.cluster.targets import Where, targets
+from aim_cli.cluster.targets import Where, kind_called, nothing, targets
 from aim_cli.errors import TO_BROKER, CliError, Exit, UnreachableError
 from aim_cli.why.command import Told, answer, why
 
@@ -42,6 +42,8 @@ def ask(question: Question, form: Form) -> Exit:
                 if one.status is None and not cluster.knows(one.ref.kind):
                     raise UnreachableError(f"the cluster does not know {one.ref.kind.kind}: install what defines it")
             found = answer(told, cluster, datetime.now(UTC), many=many)
+            if not told:
+                return replace(found, lines=(nothing(kind_called(question.kind), question.where),))
         if many or not told[0].ways or form is Form.TABLE:
             return found
         decided, remark = _from_log(question, told[0])
