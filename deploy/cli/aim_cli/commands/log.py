@@ -36,8 +36,8 @@ def replay(
 
     Exits with 0 when today's code decides the same, with 1 when it decides anything differently, otherwise with 2 when
     an outcome is undetermined, naming what is missing. Exits with 3 when there is no decision about the object, with
-    4 when the log cannot be read. With --against it
-    compares what two releases make of each decision, with the same codes.
+    4 when the log cannot be read. With --against it compares what two releases make of each decision, with the same
+    codes.
     """
     from aim_cli.cluster.targets import Where
     from aim_cli.log.connecting import SUFFIX
