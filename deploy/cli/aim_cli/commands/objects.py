@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from aim_cli.answer import Form
+from aim_cli.answer import Form, announce
 from aim_cli.arguments import (
     Context,
     Everywhere,
@@ -132,13 +132,21 @@ def plan(
     Exits with 1 when an object would be refused or would not come to run, with 2 when a file cannot be read, with 4
     when the cluster cannot be asked.
     """
-    from aim_cli.answer import answered
+    from aim_cli.answer import Answer, answered
+    from aim_cli.cluster.asking import reading
     from aim_cli.cluster.targets import Where
-    from aim_cli.planning.gathering import Wish
-    from aim_cli.planning.gathering import plan as planned
+    from aim_cli.planning.files import documents
 
-    wish = Wish(tuple(files), Where(kubeconfig, context, namespace), nats_url)
-    raise typer.Exit(answered(lambda: planned(wish), output))
+    def ask() -> Answer:
+        told = list(documents(files))
+        with reading(kubeconfig, context) as cluster:
+            announce(f"planning {', '.join(map(str, told))} for {cluster.server}", output)
+            # Who waits has read a line by now (FW-728).
+            from aim_cli.planning.gathering import plan as planned
+
+            return planned(cluster, told, Where(kubeconfig, context, namespace), nats_url)
+
+    raise typer.Exit(answered(ask, output))
 
 
 def logs(
