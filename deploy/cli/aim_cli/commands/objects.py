@@ -160,7 +160,8 @@ def logs(
 ) -> None:
     """Print what the pods of a service say, of whatever phase it is in: the model, its download, or discovery.
 
-    Also what ended pods said; of pods that are gone the last report that the status keeps. Exits with 3 when there is
+    Also what ended pods said; of pods that are gone the last report that the status keeps. With -f pods that begin are
+    joined while others go on, each line with its pod; Ctrl-C ends it with 0. Exits with 3 when there is
     no such service or no pod, with 4 when the cluster cannot be asked.
     """
     from contextlib import suppress
@@ -187,7 +188,7 @@ def logs(
                 remarks = (f"{wanted} has no pod", *last_words(cluster, wanted, obj))
                 return Answer([], (), Exit.ABSENT, remarks)
             complain(f"logs of {found[0].phase}")
-            untold = say(cluster, found, tail, lambda line: print(plain(line), flush=True), follow=False)
+            untold = say(cluster, found, tail, lambda line: print(plain(line), flush=True))
         return Answer([], (), remarks=tuple(f"not known: {one}" for one in untold.values()))
 
     raise typer.Exit(answered(ask, Form.TABLE))
