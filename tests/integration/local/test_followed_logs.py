@@ -3,8 +3,10 @@
 import asyncio
 import signal
 import sys
-from asyncio.subprocess import PIPE
+from asyncio.subprocess import PIPE, Process
 from collections import defaultdict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -30,6 +32,10 @@ class Talk:
 
     def say(self, pod: str, line: str | None) -> None:
         self.said[pod].put_nowait(line)
+
+    def end(self) -> None:
+        for name in self.said:
+            self.say(name, None)
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
@@ -63,54 +69,58 @@ async def begin(api: RawApi, name: str, carried: dict[str, str]) -> None:
     await api.created(f"{CORE}/pods", {"metadata": {"name": name, "labels": carried}, "spec": spec})
 
 
+@asynccontextmanager
+async def following(controlplane: ControlPlane, folder: Path, talk: Talk) -> AsyncIterator[Process]:
+    """The command, which is ended with the test at the latest."""
+    kubeconfig = folder / "kubeconfig"
+    kubeconfig.write_text(controlplane.kubeconfig())
+    words = ("logs", "-f", "team/chat", "--kubeconfig", str(kubeconfig))
+    aim = await asyncio.create_subprocess_exec(sys.executable, "-m", "aim_cli", *words, stdout=PIPE, stderr=PIPE)
+    try:
+        yield aim
+    finally:
+        talk.end()
+        if aim.returncode is None:
+            aim.kill()
+            await aim.wait()
+
+
 @pytest.mark.spec("FW-729")
 async def test_pods_of_the_next_phase_are_joined_while_those_before_still_talk(
     controlplane: ControlPlane, api: RawApi, tmp_path: Path
 ) -> None:
-    kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text(controlplane.kubeconfig())
     talk = Talk()
-    async with kubelet(talk.answer) as port, asyncio.timeout(60):
+    async with kubelet(talk.answer) as port, asyncio.timeout(30):
         await downloading(api, port)
         await begin(api, "download", {labels.CACHE_NAME: "a"})
-        aim = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "aim_cli", "logs", "-f", "team/chat", "--kubeconfig", str(kubeconfig),
-            stdout=PIPE, stderr=PIPE,
-        )  # fmt: skip
-        assert aim.stdout is not None
-        talk.say("download", "half")
-        assert await aim.stdout.readline() == b"download: half\n"
-        for name in ("model", "next-revision"):
-            await begin(api, name, OF_MODEL)
-            talk.say(name, "up")
-            assert await aim.stdout.readline() == f"{name}: up\n".encode()
-        for name in ("download", "model"):
-            talk.say(name, "still here")
-            assert await aim.stdout.readline() == f"{name}: still here\n".encode()
-
-        aim.send_signal(signal.SIGINT)
-        rest, errors = await aim.communicate()
-        for name in ("download", "model", "next-revision"):
-            talk.say(name, None)
+        async with following(controlplane, tmp_path, talk) as aim:
+            assert aim.stdout is not None
+            talk.say("download", "half")
+            assert await aim.stdout.readline() == b"download: half\n"
+            for name in ("model", "next-revision"):
+                await begin(api, name, OF_MODEL)
+                talk.say(name, "up")
+                assert await aim.stdout.readline() == f"{name}: up\n".encode()
+            for name in ("download", "model"):
+                talk.say(name, "still here")
+                assert await aim.stdout.readline() == f"{name}: still here\n".encode()
+            aim.send_signal(signal.SIGINT)
+            rest, errors = await aim.communicate()
     assert (aim.returncode, rest, errors) == (0, b"", b"logs of its download\nlogs of the model\n")
 
 
 @pytest.mark.spec("FW-729")
 async def test_it_ends_with_the_service(controlplane: ControlPlane, api: RawApi, tmp_path: Path) -> None:
-    kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text(controlplane.kubeconfig())
     talk = Talk()
-    async with kubelet(talk.answer) as port, asyncio.timeout(60):
+    async with kubelet(talk.answer) as port, asyncio.timeout(30):
         await downloading(api, port)
         await begin(api, "model", OF_MODEL)
-        aim = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "aim_cli", "logs", "-f", "team/chat", "--kubeconfig", str(kubeconfig), stdout=PIPE
-        )
-        assert aim.stdout is not None
-        talk.say("model", "up")
-        assert await aim.stdout.readline() == b"model: up\n"
-        await api.delete(f"{AIM}/aimservices/chat")
-        talk.say("model", "down")
-        talk.say("model", None)
-        assert (await aim.communicate())[0] == b"model: down\n"
-    assert aim.returncode == 0
+        async with following(controlplane, tmp_path, talk) as aim:
+            assert aim.stdout is not None
+            talk.say("model", "up")
+            assert await aim.stdout.readline() == b"model: up\n"
+            await api.delete(f"{AIM}/aimservices/chat")
+            talk.say("model", "down")
+            talk.say("model", None)
+            rest, _ = await aim.communicate()
+    assert (aim.returncode, rest) == (0, b"model: down\n")
