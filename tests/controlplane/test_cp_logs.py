@@ -1,54 +1,28 @@
 """Pod logs through the kubelet endpoint of the pod's node."""
 
 import asyncio
-import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 
-import trustme
 from aiohttp import web
 from support.controlplane import Kubectl
+from support.kubelet_logs import kubelet, node_status
 from support.suite import SuiteApi
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 PODS = "/api/v1/namespaces/$ns/pods"
 
 
-@asynccontextmanager
-async def _kubelet(handler: Handler) -> AsyncIterator[int]:
-    """A kubelet endpoint with a certificate that nobody knows."""
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
-    application = web.Application()
-    application.router.add_get("/containerLogs/{namespace}/{pod}/{container}", handler)
-    runner = web.AppRunner(application)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
-    await site.start()
-    try:
-        yield runner.addresses[0][1]
-    finally:
-        await runner.cleanup()
-
-
 async def _pod_on_node(api: SuiteApi, port: int) -> None:
     await api.created("/api/v1/nodes", {"metadata": {"name": "$ns-n1"}})
-    status = {
-        "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
-        "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
-    }
-    await api.merge("/api/v1/nodes/$ns-n1/status", {"status": status})
+    await api.merge("/api/v1/nodes/$ns-n1/status", {"status": node_status(port)})
     spec = {"nodeName": "$ns-n1", "containers": [{"name": "main", "image": "i"}]}
     await api.created(PODS, {"metadata": {"name": "p"}, "spec": spec})
 
 
-async def test_logs_come_from_the_kubelet(api: SuiteApi, kubectl: Kubectl) -> None:
+async def test_logs_come_from_thekubelet(api: SuiteApi, kubectl: Kubectl) -> None:
     async def logs(request: web.Request) -> web.Response:
         where = "/".join(request.match_info.values())
         return web.Response(text=f"{where} {dict(request.query)}\n")
 
-    async with _kubelet(logs) as port:
+    async with kubelet(logs) as port:
         await _pod_on_node(api, port)
         async with api.session.get(
             api.path(f"{PODS}/p/log"), params={"tailLines": "5", "previous": "true"}
@@ -69,7 +43,7 @@ async def test_following_streams_as_lines_come(api: SuiteApi) -> None:
         await response.write(b"two\n")
         return response
 
-    async with _kubelet(logs) as port:
+    async with kubelet(logs) as port:
         await _pod_on_node(api, port)
         async with (
             api.session.get(api.path(f"{PODS}/p/log"), params={"follow": "true"}) as response,

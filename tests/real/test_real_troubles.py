@@ -12,9 +12,10 @@ from controller_runtime.api.meta import Resource
 from controller_runtime.kinds import LEASE, SECRET
 from controller_runtime.kube.config import KubeconfigCredentials, from_kubeconfig
 from controller_runtime.kube.errors import ApiError
+from controller_runtime.manager.causes import Cause
 from controller_runtime.manager.settings import Settings
 from controller_runtime.manager.telling import event_of, own_pod
-from controller_runtime.manager.troubles import Cause, Trouble, of_refusals
+from controller_runtime.manager.troubles import Trouble, of_refusals
 from controller_runtime.reconcile.events import EventWriter
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

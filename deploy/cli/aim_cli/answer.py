@@ -53,6 +53,12 @@ def complain(text: str) -> None:
     print(plain(text), file=sys.stderr)
 
 
+def announce(text: str, form: Form) -> None:
+    """What is about to be done, for people who would otherwise wait for the first line of the answer (FW-728)."""
+    if form is Form.TABLE:
+        complain(text)
+
+
 def tell(answer: Answer, form: Form) -> None:
     """Print an answer."""
     for remark in answer.remarks:

@@ -152,8 +152,8 @@ from .replay.replayer import Replayed as Replayed
 from .replay.replayer import Replayer as Replayer
 from .replay.replayer import ServiceCode as ServiceCode
 from .replay.replayer import Verdict as Verdict
-from .telemetry.metrics import Readings as Readings
-from .telemetry.metrics import Total as Total
+from .telemetry.readings import Readings as Readings
+from .telemetry.readings import Total as Total
 from .waits import LONGEST_IN_PLACE as LONGEST_IN_PLACE
 from .waits import bounded as bounded
 

@@ -23,7 +23,8 @@ from aim_packaging.keys import new_key
 from controller_runtime import JsonObject, KubeClient
 from controller_runtime.kube.config import Connection, NoCredentials
 from controller_runtime.kube.errors import ApiError
-from controller_runtime.manager.troubles import REMEDIES, Cause, of_refusals
+from controller_runtime.manager.causes import REMEDIES, Cause
+from controller_runtime.manager.troubles import of_refusals
 
 EVENTS = "/api/v1/namespaces/default/events"
 ACCOUNT = "system:serviceaccount:default:aim-tiny"

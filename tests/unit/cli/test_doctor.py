@@ -24,7 +24,7 @@ from aim_domain.crd import definition
 from aim_domain.kinds import OWN_KINDS
 from controller_runtime.bus.marker import Marker
 from controller_runtime.bus.retention import Contents
-from controller_runtime.manager.troubles import REMEDIES, Cause
+from controller_runtime.manager.causes import REMEDIES, Cause
 
 OURS = {kind.resource: definition(kind) for kind in OWN_KINDS}
 

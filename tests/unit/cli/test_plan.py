@@ -11,7 +11,8 @@ from support.serving import GATEWAY, TEAM, aim_service, config, model, template
 from aim_cli.cluster.targets import Where as Place
 from aim_cli.errors import Exit, TargetError, UnreadableError
 from aim_cli.parts import PARTS
-from aim_cli.planning.gathering import read
+from aim_cli.planning.files import documents
+from aim_cli.planning.gathering import placed
 from aim_cli.planning.report import Outcome, answer, gpu_fit, outcome
 from aim_cli.planning.sandbox import Sandbox, Step, Where, merge, with_status
 from aim_domain import kinds, labels
@@ -171,7 +172,7 @@ def test_files(tmp_path: Path) -> None:
     def written(text: str) -> list[JsonObject]:
         file = tmp_path / "file.yaml"
         file.write_text(text, encoding="utf-8")
-        return [obj for _, obj in read([str(file)], Place(namespace="here"))]
+        return [obj for _, obj in placed(documents([str(file)]), Place(namespace="here"))]
 
     api = "apiVersion: aim.eai.amd.com/v1alpha1\n"
     (one,) = written(f"---\n{api}kind: AIMService\nmetadata: {{name: a}}\n---\n")
@@ -183,6 +184,6 @@ def test_files(tmp_path: Path) -> None:
     with pytest.raises(UnreadableError):
         written("a: b: c")
     with pytest.raises(UnreadableError):
-        list(read([str(tmp_path / "none")], Place()))
+        list(documents([str(tmp_path / "none")]))
     with pytest.raises(TargetError, match="no service decides anything"):
         written("apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n")

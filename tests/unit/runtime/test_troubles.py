@@ -10,11 +10,10 @@ from controller_runtime.bus.connection import BusClosedError, BusSetupError, Con
 from controller_runtime.kube.errors import ApiConnectionError, ApiError, ConnectionFailure
 from controller_runtime.kube.kubeconfig import ConfigError
 from controller_runtime.kube.refusals import Asked, Refusals
+from controller_runtime.manager.causes import REMEDIES, Cause
 from controller_runtime.manager.failure import StartError
 from controller_runtime.manager.settings import Settings, load
 from controller_runtime.manager.troubles import (
-    REMEDIES,
-    Cause,
     of_broker,
     of_end,
     of_refusals,

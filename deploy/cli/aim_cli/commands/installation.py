@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from aim_cli.answer import Form
+from aim_cli.answer import Form, announce
 from aim_cli.arguments import LOCAL, Context, Kubeconfig, MaybeNatsUrl, Namespace, NatsUrl, Output
 
 
@@ -128,8 +128,16 @@ def doctor(
 
     Exits with 1 when something is bad, with 4 when the cluster cannot be asked.
     """
+    from contextlib import suppress
+
     from aim_cli.answer import answered
+    from aim_cli.cluster.asking import reading
     from aim_cli.cluster.targets import Where
+    from aim_cli.errors import CliError
+
+    # That there is no kubeconfig may become otherwise while it waits.
+    with suppress(CliError), reading(kubeconfig, context) as cluster:
+        announce(f"asking {cluster.server}", output)
     from aim_cli.installation.examining import Wish, diagnose
 
     wish = Wish(Where(kubeconfig, context), nats_url, pre, wait)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from aim_cli.answer import Form
+from aim_cli.answer import Form, announce
 from aim_cli.arguments import LOCAL, Context, KindName, Kubeconfig, MaybeName, Namespace, NatsUrl, Output
 
 if TYPE_CHECKING:
@@ -41,14 +41,18 @@ def replay(
     """
     from aim_cli.cluster.targets import Where
     from aim_cli.log.connecting import SUFFIX
-    from aim_cli.log.replaying import replay
     from aim_cli.running import run
+    from controller_runtime.bus.broker_urls import without_credentials
 
     if kind is not None and kind.endswith(SUFFIX):
         nats_url, kind, name = kind, name, None
     where = Where(namespace=namespace)
+    announce(f"taking decisions again, from {without_credentials(nats_url)}", output)
     if against is not None or as_test is not None:
         raise typer.Exit(_replay_elsewhere(kind, name, where, nats_url, output, against=against, as_test=as_test))
+    # Who waits has read a line by now (FW-728).
+    from aim_cli.log.replaying import replay
+
     raise typer.Exit(run(replay(kind, name, where, nats_url, output)))
 
 
@@ -107,9 +111,11 @@ def export(
     from aim_cli.log.targets import decisions_of
     from aim_cli.moments import moment
     from aim_cli.running import waited
+    from controller_runtime.bus.broker_urls import without_credentials
 
     def ask() -> Answer:
         wanted = decisions_of(kind, name, Where(namespace=namespace))
+        announce(f"writing {file} from {without_credentials(nats_url)}", output)
         begun = moment(since, datetime.now(UTC)) if since else None
         return waited(exported(nats_url, file, replace(wanted, since=begun)))
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from aim_cli.answer import Form
+from aim_cli.answer import Form, announce
 from aim_cli.arguments import (
     Context,
     Everywhere,
@@ -131,13 +131,21 @@ def plan(
     Exits with 1 when an object would be refused or would not come to run, with 2 when a file cannot be read, with 4
     when the cluster cannot be asked.
     """
-    from aim_cli.answer import answered
+    from aim_cli.answer import Answer, answered
+    from aim_cli.cluster.asking import reading
     from aim_cli.cluster.targets import Where
-    from aim_cli.planning.gathering import Wish
-    from aim_cli.planning.gathering import plan as planned
+    from aim_cli.planning.files import documents
 
-    wish = Wish(tuple(files), Where(kubeconfig, context, namespace), nats_url)
-    raise typer.Exit(answered(lambda: planned(wish), output))
+    def ask() -> Answer:
+        told = list(documents(files))
+        with reading(kubeconfig, context) as cluster:
+            announce(f"planning {', '.join(map(str, told))} for {cluster.server}", output)
+            # Who waits has read a line by now (FW-728).
+            from aim_cli.planning.gathering import plan as planned
+
+            return planned(cluster, told, Where(kubeconfig, context, namespace), nats_url)
+
+    raise typer.Exit(answered(ask, output))
 
 
 def logs(
@@ -151,7 +159,8 @@ def logs(
 ) -> None:
     """Print what the pods of a service say, of whatever phase it is in: the model, its download, or discovery.
 
-    Also what ended pods said; of pods that are gone the last report that the status keeps. Exits with 3 when there is
+    Also what ended pods said; of pods that are gone the last report that the status keeps. With -f pods that begin are
+    joined while others go on, each line with its pod; Ctrl-C ends it with 0. Exits with 3 when there is
     no such service or no pod, with 4 when the cluster cannot be asked.
     """
     from contextlib import suppress
@@ -178,7 +187,7 @@ def logs(
                 remarks = (f"{wanted} has no pod", *last_words(cluster, wanted, obj))
                 return Answer([], (), Exit.ABSENT, remarks)
             complain(f"logs of {found[0].phase}")
-            untold = say(cluster, found, tail, lambda line: print(plain(line), flush=True), follow=False)
+            untold = say(cluster, found, tail, lambda line: print(plain(line), flush=True))
         return Answer([], (), remarks=tuple(f"not known: {one}" for one in untold.values()))
 
     raise typer.Exit(answered(ask, Form.TABLE))

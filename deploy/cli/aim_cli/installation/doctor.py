@@ -29,7 +29,7 @@ from aim_cli.errors import TO_BROKER, Exit
 from aim_cli.installation.bus_state import BusState, PartState, StreamState
 from aim_cli.installation.overview import SERVICES, gpus_of, leaders_of
 from controller_runtime.kube.errors import ApiError
-from controller_runtime.manager.troubles import REMEDIES, Cause
+from controller_runtime.manager.causes import REMEDIES, Cause
 
 _OLDEST: Final = (1, 28)
 _SKEW: Final = 5.0

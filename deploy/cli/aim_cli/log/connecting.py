@@ -76,7 +76,8 @@ async def broker(nats_url: str, *, at_once: bool = True) -> AsyncIterator[BusCon
 def _why(nats_url: str, now: ConnectionStatistics) -> str:
     """Why there is no connection, as far as the broker or the network told it, and what to do."""
     # Who is answered need not pay for it.
-    from controller_runtime.manager.troubles import Cause, of_broker  # noqa: PLC0415
+    from controller_runtime.manager.causes import Cause  # noqa: PLC0415
+    from controller_runtime.manager.troubles import of_broker  # noqa: PLC0415
 
     trouble = next(of_broker(now), None)
     if trouble is None:

@@ -1,4 +1,4 @@
-"""``aim logs``: what the pods of a service say, of whatever phase it is in (FW-616, FW-685)."""
+"""``aim logs``: what the pods of a service say, of whatever phase it is in (FW-616, FW-685, FW-729)."""
 
 import threading
 import time
@@ -21,7 +21,9 @@ _RUN: Final = "the model"
 _DOWNLOAD: Final = "its download"
 _DISCOVERY: Final = "discovery"
 _PAUSE: Final = 1.0
-"""Seconds between two looks for pods of the next phase."""
+"""Seconds between two looks for pods that are new."""
+_LAST_WORDS: Final = 5.0
+"""Seconds for pods of a service that is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,50 +111,105 @@ def _speaker(ref: Ref, name: str, phase: str, pod: JsonObject) -> Speaker:
     return Speaker(ref, name, phase, int(status.get("restartCount") or 0), waits)
 
 
+def say(cluster: KubeReader, some: list[Speaker], tail: int, tell: Callable[[str], None]) -> dict[Speaker, str]:
+    """Tell what was said so far, each with its pod where there are several; who could not be read, and why."""
+    untold: dict[Speaker, str] = {}
+    for speaker in some:
+        prefix = f"{speaker.pod.name}: " if len(some) > 1 else ""
+        try:
+            for line in lines_of(cluster, speaker, tail, follow=False):
+                tell(prefix + line)
+        except (ApiError, urllib3.exceptions.HTTPError) as error:
+            untold[speaker] = f"{speaker.pod}: {getattr(error, 'message', '') or error}"
+    return untold
+
+
 def follow(
     cluster: KubeReader, service: Ref, tail: int, tell: Callable[[str], None], remark: Callable[[str], None]
 ) -> None:
-    """Tell every line until the service is gone, and move on to the pods of the next phase, or start, when one ends."""
-    told: set[tuple[Ref, str, int]] = set()
-    phase = ""
-    while True:
-        cluster.lists.clear()
-        obj = cluster.find(service)
-        if obj is None:
-            return
-        new = [one for one in speakers(cluster, service, obj) if one.told not in told]
-        if new and new[0].phase != phase:
-            phase = new[0].phase
-            remark(f"logs of {phase}")
-        # Who has not begun yet is asked again.
-        silent = say(cluster, new, tail, tell, follow=True) if new else {}
-        told.update(one.told for one in new if one not in silent)
-        if not new or silent:
+    """Tell every line with its pod until the service is gone; whoever begins is joined beside those who go on (FW-729).
+
+    Raises:
+        OSError: nobody reads any more.
+    """
+    heard = _Heard(cluster, tail, tell)
+    phase, away = "", False
+    try:
+        while not heard.unread:
+            try:
+                cluster.lists.clear()
+                obj = cluster.find(service)
+                some = [] if obj is None else speakers(cluster, service, obj)
+                away = False
+            except (ApiError, urllib3.exceptions.HTTPError) as error:
+                if isinstance(error, ApiError) and not error.is_transient:
+                    raise
+                if not away:
+                    remark(f"the cluster does not answer; asking again: {error}")
+                away = True
+            else:
+                if obj is None:
+                    return heard.out(_LAST_WORDS)
+                if some and some[0].phase != phase:
+                    phase = some[0].phase
+                    remark(f"logs of {phase}")
+                heard.join(some)
             time.sleep(_PAUSE)
+        raise heard.unread[0]
+    finally:
+        heard.stop()
 
 
-def say(
-    cluster: KubeReader, some: list[Speaker], tail: int, tell: Callable[[str], None], *, follow: bool
-) -> dict[Speaker, str]:
-    """Tell every line, each with its pod where there are several; who could not be read is returned, and why."""
-    untold: dict[Speaker, str] = {}
-    whole = threading.Lock()
+class _Heard:
+    """Those who are listened to, each by a thread of its own.
 
-    def one(speaker: Speaker) -> None:
-        prefix = f"{speaker.pod.name}: " if len(some) > 1 else ""
+    Attributes:
+        unread: why nobody reads what is told.
+    """
+
+    def __init__(self, cluster: KubeReader, tail: int, tell: Callable[[str], None]) -> None:
+        self.unread: list[OSError] = []
+        self._cluster = cluster
+        self._tail = tail
+        self._tell = tell
+        self._told: set[tuple[Ref, str, int]] = set()
+        self._threads: list[threading.Thread] = []
+        self._whole = threading.Lock()
+        self._stopped = False
+
+    def join(self, some: Iterable[Speaker]) -> None:
+        """Listen to whoever was not listened to."""
+        self._threads = [one for one in self._threads if one.is_alive()]
+        for speaker in some:
+            if speaker.told not in self._told:
+                self._told.add(speaker.told)
+                thread = threading.Thread(target=self._listen, args=(speaker,), daemon=True)
+                thread.start()
+                self._threads.append(thread)
+
+    def out(self, seconds: float) -> None:
+        """Let them end, for so long."""
+        until = time.monotonic() + seconds
+        for thread in self._threads:
+            thread.join(max(0.0, until - time.monotonic()))
+
+    def stop(self) -> None:
+        """Tell nothing any more: a thread that printed would meet the end of the process."""
+        with self._whole:
+            self._stopped = True
+
+    def _listen(self, speaker: Speaker) -> None:
         try:
-            for line in lines_of(cluster, speaker, tail, follow=follow):
-                with whole:
-                    tell(prefix + line)
-        except (ApiError, urllib3.exceptions.HTTPError) as error:
-            untold[speaker] = f"{speaker.pod}: {getattr(error, 'message', '') or error}"
-
-    threads = [threading.Thread(target=one, args=(speaker,), daemon=True) for speaker in some]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return untold
+            for line in lines_of(self._cluster, speaker, self._tail, follow=True):
+                with self._whole:
+                    if self._stopped:
+                        return
+                    self._tell(f"{speaker.pod.name}: {line}")
+        except (ApiError, urllib3.exceptions.HTTPError):
+            # Who has not begun yet, or was cut off, is asked again.
+            self._told.discard(speaker.told)
+        except OSError as error:
+            self.unread.append(error)
 
 
 def lines_of(cluster: KubeReader, speaker: Speaker, tail: int, *, follow: bool) -> Iterator[str]:

@@ -1,21 +1,18 @@
-"""Reads the present world and the files, and asks the API server what it would make of them."""
+"""Reads the present world, and asks the API server what it would make of them."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
-import yaml
-
 from aim_cli.answer import Answer
-from aim_cli.cluster.asking import KubeReader, reading
+from aim_cli.cluster.asking import KubeReader
 from aim_cli.cluster.refs import JsonObject
 from aim_cli.cluster.resources import POD, Resource
 from aim_cli.cluster.targets import Where as Place
-from aim_cli.errors import CliError, TargetError, UnreadableError
+from aim_cli.errors import CliError, TargetError
 from aim_cli.log.connecting import history
 from aim_cli.parts import PARTS
+from aim_cli.planning.files import Document
 from aim_cli.planning.report import Outcome, answer, outcome
 from aim_cli.planning.sandbox import Sandbox, Where
 from aim_cli.running import waited
@@ -28,78 +25,58 @@ from controller_runtime.kube.errors import ApiError
 _UNCHANGED_BY_PLAN = ("managedFields", "resourceVersion", "generation")
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """What the command was asked for; without an address of a broker facts are not known."""
-
-    files: tuple[str, ...]
-    place: Place
-    nats_url: str
-
-
-def plan(wish: Wish) -> Answer:
-    """Do it.
+def plan(cluster: KubeReader, documents: Iterable[Document], place: Place, nats_url: str) -> Answer:
+    """Do it; without an address of a broker facts are not known.
 
     Raises:
-        CliError: a file cannot be read, or the cluster cannot be asked.
+        CliError: no service reads objects of a kind, or the cluster cannot be asked.
     """
-    documents = list(read(wish.files, wish.place))
+    wanted = list(placed(documents, place))
     definitions = tuple(code.definition(code.settings()) for code in services().values())
     remarks: list[str] = []
-    with reading(wish.place.kubeconfig, wish.place.context) as cluster:
-        sandbox = Sandbox(definitions, datetime.now(UTC))
-        for part in PARTS:
-            for obj in cluster.search(_resource(part), "", part.label_selector, part.field_selector):
-                sandbox.put(part, obj)
-        for part in PARTS:
-            if part.kind.plural in cluster.unasked and not part.optional:
-                sandbox.unknown(part.name)
-        remarks += _facts(sandbox, wish.nats_url)
-        verbs: dict[Where, str] = {}
-        refused: list[Outcome] = []
-        for part, obj in documents:
-            before = sandbox.objects.get((part.name, _key(part, obj)))
-            try:
-                made = _rehearsed(cluster, part, obj, remarks)
-            except ApiError as error:
-                if error.is_transient:
-                    raise
-                refused.append(Outcome(Where(part, _key(part, obj)), "refused", refused=error.message))
-                continue
-            where = sandbox.put(part, sandbox.completed(made) if before is None else {**before, **made})
-            verbs[where] = "created" if before is None else "unchanged" if _same(before, made) else "changed"
-        sandbox.run(verbs)
-        pods = cluster.search(POD)
-        optional = {part.kind.plural for part in PARTS if part.optional}
-        remarks += [f"not known: {what}: {why}" for what, why in cluster.unasked.items() if what not in optional]
+    sandbox = Sandbox(definitions, datetime.now(UTC))
+    for part in PARTS:
+        for obj in cluster.search(_resource(part), "", part.label_selector, part.field_selector):
+            sandbox.put(part, obj)
+    for part in PARTS:
+        if part.kind.plural in cluster.unasked and not part.optional:
+            sandbox.unknown(part.name)
+    remarks += _facts(sandbox, nats_url)
+    verbs: dict[Where, str] = {}
+    refused: list[Outcome] = []
+    for part, obj in wanted:
+        before = sandbox.objects.get((part.name, _key(part, obj)))
+        try:
+            made = _rehearsed(cluster, part, obj, remarks)
+        except ApiError as error:
+            if error.is_transient:
+                raise
+            refused.append(Outcome(Where(part, _key(part, obj)), "refused", refused=error.message))
+            continue
+        where = sandbox.put(part, sandbox.completed(made) if before is None else {**before, **made})
+        verbs[where] = "created" if before is None else "unchanged" if _same(before, made) else "changed"
+    sandbox.run(verbs)
+    pods = cluster.search(POD)
+    optional = {part.kind.plural for part in PARTS if part.optional}
+    remarks += [f"not known: {what}: {why}" for what, why in cluster.unasked.items() if what not in optional]
     told = [*refused, *(outcome(sandbox, where, verb, pods) for where, verb in verbs.items())]
     return answer(told, sandbox.steps, remarks)
 
 
-def read(files: Iterable[str], place: Place) -> Iterator[tuple[Part[Any], JsonObject]]:
-    """The objects of files, each with its part and its namespace.
+def placed(documents: Iterable[Document], place: Place) -> Iterator[tuple[Part[Any], JsonObject]]:
+    """The objects, each with its part and its namespace.
 
     Raises:
-        UnreadableError: a file does not exist or holds something else.
         TargetError: no service reads objects of a kind.
     """
-    for name in files:
-        try:
-            documents = list(yaml.safe_load_all(Path(name).read_text(encoding="utf-8")))
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise UnreadableError(f"{name}: {error}") from error
-        for obj in documents:
-            if obj is None:
-                continue
-            metadata = obj.get("metadata") if isinstance(obj, dict) else None
-            if not isinstance(metadata, dict) or not metadata.get("name"):
-                raise UnreadableError(f"{name}: a document is no object with a name")
-            kind = kind_of(str(obj.get("apiVersion")), str(obj.get("kind")))
-            part = next((part for part in PARTS if kind is not None and part.kind is kind), None)
-            if part is None:
-                raise TargetError(f"{name}: no service decides anything from {obj.get('apiVersion')} {obj.get('kind')}")
-            own = {"namespace": metadata.get("namespace") or place.default} if part.kind.namespaced else {}
-            yield part, {**obj, "metadata": {**metadata, **own}}
+    for one in documents:
+        obj, metadata = one.obj, one.obj["metadata"]
+        kind = kind_of(str(obj.get("apiVersion")), str(obj.get("kind")))
+        part = next((part for part in PARTS if kind is not None and part.kind is kind), None)
+        if part is None:
+            raise TargetError(f"{one.file}: no service decides anything from {obj.get('apiVersion')} {obj.get('kind')}")
+        own = {"namespace": metadata.get("namespace") or place.default} if part.kind.namespaced else {}
+        yield part, {**obj, "metadata": {**metadata, **own}}
 
 
 def _rehearsed(cluster: KubeReader, part: Part[Any], obj: JsonObject, remarks: list[str]) -> JsonObject:

@@ -3,6 +3,9 @@
 The layer below the verbs. It knows requests and bytes, not kinds.
 """
 
+# Who only declares what a service reads need not import aiohttp, which annotations would.
+from __future__ import annotations
+
 import asyncio
 import errno
 import math

@@ -13,14 +13,16 @@ from controller_runtime.json import JsonObject
 from controller_runtime.kube.errors import ApiError
 from controller_runtime.kube.kinds import resource_name
 from controller_runtime.kube.refusals import Asked
+from controller_runtime.manager.causes import Cause
 from controller_runtime.manager.context import IS_PAUSED, ProcessContext, paused_indexes
 from controller_runtime.manager.leading import Term
-from controller_runtime.manager.troubles import Cause, Trouble, of_broker, of_refusals, of_unreached
+from controller_runtime.manager.troubles import Trouble, of_broker, of_refusals, of_unreached
 from controller_runtime.reconcile.access import Where
 from controller_runtime.reconcile.permissions import permissions
 from controller_runtime.reconcile.queue import DURATIONS, QueueStatistics
 from controller_runtime.reconcile.worker import DEFAULT_WORKERS
-from controller_runtime.telemetry.metrics import Readings, Total, readings_of
+from controller_runtime.telemetry.metrics import readings_of
+from controller_runtime.telemetry.readings import Readings, Total
 
 _Sample: TypeAlias = tuple[Mapping[str, str], float | Total]
 _Named: TypeAlias = tuple[str, Mapping[str, str], float | Total]

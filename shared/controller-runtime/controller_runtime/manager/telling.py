@@ -16,8 +16,9 @@ from controller_runtime.kinds import POD
 from controller_runtime.kube.client import KubeClient
 from controller_runtime.kube.config import load_connection
 from controller_runtime.kube.errors import KubeError
+from controller_runtime.manager.causes import Cause
 from controller_runtime.manager.settings import Settings, own_namespace
-from controller_runtime.manager.troubles import Cause, Trouble
+from controller_runtime.manager.troubles import Trouble
 from controller_runtime.reconcile.child_body import Target
 from controller_runtime.reconcile.events import EventWriter
 from controller_runtime.reconcile.plan import Event

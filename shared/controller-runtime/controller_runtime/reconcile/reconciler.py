@@ -16,7 +16,7 @@ from controller_runtime.reconcile.access import Access, Writes
 from controller_runtime.reconcile.difference import is_subset, same_status
 from controller_runtime.reconcile.plan import Effect, Plan
 from controller_runtime.reconcile.verb import Verb
-from controller_runtime.telemetry.metrics import Readings
+from controller_runtime.telemetry.readings import Readings
 
 T = TypeVar("T", bound=Resource)
 C = TypeVar("C", bound=Resource)

@@ -6,7 +6,7 @@ results of passes and requests are recorded as they happen.
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import asdict, is_dataclass
 from itertools import accumulate
 from typing import Final, Protocol, runtime_checkable
 
@@ -23,32 +23,13 @@ from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
 from controller_runtime.telemetry.catalogue import MEANINGS
+from controller_runtime.telemetry.readings import Readings, Total
 
 _BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 _METHODS: Final = {"create": "POST", "update": "PUT", "patch": "PATCH", "apply": "PATCH", "delete": "DELETE"}
 _RESULTS: Final = ("success", "error", "requeue", "requeue_after")
 _NO_ANSWER: Final = "<error>"
-
-
-@dataclass(frozen=True, slots=True)
-class Total:
-    """How often something happened, and how many seconds it took in all.
-
-    Attributes:
-        buckets: with each bound how often it took no longer, but longer than the bound before; what took longer than
-            the last one is in the count alone. Without them it is shown as a summary, with them as a histogram.
-    """
-
-    count: int
-    seconds: float
-    buckets: tuple[tuple[float, int], ...] = ()
-
-
-Samples = Iterable[tuple[Mapping[str, str], float | Total]]
-"""Values of one metric with their labels."""
-Readings = Mapping[str, Samples]
-"""Metric name → its samples. A name in ``_total`` is a counter; summaries are given as such; the rest are gauges."""
 
 
 @runtime_checkable
