@@ -32,6 +32,12 @@ class TargetError(CliError):
     code = Exit.WORDS
 
 
+class AbsentError(CliError):
+    """What the command is about does not exist."""
+
+    code = Exit.ABSENT
+
+
 class UnreadableError(CliError):
     """A file cannot be read or understood."""
 

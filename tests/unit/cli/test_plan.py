@@ -1,5 +1,6 @@
 """What applying an object would do, decided by the services over a world in memory. No cluster."""
 
+import io
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -168,7 +169,7 @@ def test_a_merge_patch() -> None:
 
 
 @pytest.mark.spec("FW-613")
-def test_files(tmp_path: Path) -> None:
+def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def written(text: str) -> list[JsonObject]:
         file = tmp_path / "file.yaml"
         file.write_text(text, encoding="utf-8")
@@ -183,7 +184,15 @@ def test_files(tmp_path: Path) -> None:
         written("[]")
     with pytest.raises(UnreadableError):
         written("a: b: c")
-    with pytest.raises(UnreadableError):
+    with pytest.raises(UnreadableError, match="none cannot be read: No such file or directory; name a file, a fol"):
         list(documents([str(tmp_path / "none")]))
+    (tmp_path / "below").mkdir()
+    (tmp_path / "file.yaml").write_text(f"{api}kind: AIMService\nmetadata: {{name: a}}\n", encoding="utf-8")
+    (tmp_path / "below/two.yml").write_text(f"{api}kind: AIMService\nmetadata: {{name: b}}\n", encoding="utf-8")
+    (tmp_path / "below/notes.txt").write_text("[]", encoding="utf-8")
+    assert [str(one) for one in documents([str(tmp_path)])] == ["AIMService b", "AIMService a"]
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{api}kind: AIMService\nmetadata: {{name: c, x: 2026-01-01}}\n"))
+    (piped,) = documents(["-"])
+    assert piped.obj["metadata"] == {"name": "c", "x": "2026-01-01"}, "a time stays a text, as it is in JSON"
     with pytest.raises(TargetError, match="no service decides anything"):
         written("apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n")

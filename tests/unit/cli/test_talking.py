@@ -9,7 +9,7 @@ from support.builders import make
 from aim_cli.cluster.asking import split_lines
 from aim_cli.cluster.refs import JsonObject, Ref
 from aim_cli.cluster.resources import AIM_ARTIFACT, AIM_SERVICE, AIM_TEMPLATE_CACHE, GATEWAY, HTTP_ROUTE, POD
-from aim_cli.errors import TargetError
+from aim_cli.errors import AbsentError, Exit, TargetError
 from aim_cli.objects.pod_logs import last_words, speakers
 from aim_cli.objects.talking import address_of, pieces
 from aim_domain import labels
@@ -44,7 +44,6 @@ def test_the_address_is_that_of_the_gateway_or_the_one_that_is_named() -> None:
 @pytest.mark.parametrize(
     ("cluster", "said"),
     [
-        (Objects(), "does not exist"),
         (Objects((AIM_SERVICE, service(path=""))), "has no route"),
         (Objects((AIM_SERVICE, service())), "tells no address"),
         (routed({"name": "x", "port": 2}, address=""), "tells no address"),
@@ -53,6 +52,13 @@ def test_the_address_is_that_of_the_gateway_or_the_one_that_is_named() -> None:
 def test_without_an_address_it_says_what_to_do(cluster: Objects, said: str) -> None:
     with pytest.raises(TargetError, match=said):
         address_of(cluster, CHAT, "")
+
+
+@pytest.mark.spec("FW-617", "FW-602")
+def test_who_is_not_there_cannot_be_talked_to() -> None:
+    with pytest.raises(AbsentError, match="AIMService team/chat does not exist") as raised:
+        address_of(Objects(), CHAT, "")
+    assert raised.value.code is Exit.ABSENT
 
 
 @pytest.mark.spec("FW-617")

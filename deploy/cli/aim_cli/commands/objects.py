@@ -116,7 +116,9 @@ def cache(
 
 
 def plan(
-    files: Annotated[list[str], typer.Option("-f", "--filename", help="YAML file with objects; repeatable.")],
+    files: Annotated[
+        list[str], typer.Option("-f", "--filename", help="File, folder, or - for standard input; repeatable.")
+    ],
     namespace: Namespace = None,
     output: Output = Form.TABLE,
     kubeconfig: Kubeconfig = None,
@@ -206,7 +208,7 @@ def chat(
 ) -> None:
     """Talk to the model of a service through its route; answers are printed as they come.
 
-    Exits with 2 when the service has no route, with 4 when nobody answers.
+    Exits with 2 when the service has no route, with 3 when there is no such service, with 4 when nobody answers.
     """
     import sys
 

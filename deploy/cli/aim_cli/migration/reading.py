@@ -1,33 +1,17 @@
-"""Old objects from files, standard input or a cluster."""
+"""Old objects from files or a cluster."""
 
-import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final, final
 
-import yaml
-
-from aim_cli.errors import UnreadableError
+from aim_cli.files import documents
 from aim_cli.migration.findings import Finding, Origin, Weight
 from aim_cli.migration.kinds import OLD_GROUPS, OLD_KINDS, OldKind, old_kind
 from aim_cli.migration.mapping import Old
 from controller_runtime import ApiError, JsonObject, KubeClient
 
-STDIN: Final = "-"
-_SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
 _PAGE: Final = 500
-
-
-class _Loader(yaml.SafeLoader):
-    """Times stay texts, as they are in JSON."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
 
 
 @final
@@ -57,9 +41,8 @@ def read_files(names: Iterable[str], namespace: str) -> Reading:
     """
     reading = Reading()
     for name in names:
-        for place, text in _texts(name):
-            for document in _documents(place, text):
-                _sort(document, namespace, reading)
+        for _, document in documents(name):
+            _sort(document, namespace, reading)
     return reading
 
 
@@ -86,27 +69,6 @@ async def _listed(kube: KubeClient, kind: OldKind) -> AsyncIterator[JsonObject]:
         token = page.continue_token
         if not token:
             return
-
-
-def _texts(name: str) -> Iterator[tuple[str, str]]:
-    try:
-        if name == STDIN:
-            yield "standard input", sys.stdin.read()
-        elif Path(name).is_dir():
-            for path in sorted(Path(name).rglob("*")):
-                if path.suffix in _SUFFIXES and path.is_file():
-                    yield str(path), path.read_text(encoding="utf-8")
-        else:
-            yield name, Path(name).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UnreadableError(f"{name}: {error}") from error
-
-
-def _documents(place: str, text: str) -> Iterator[object]:
-    try:
-        yield from yaml.load_all(text, Loader=_Loader)
-    except yaml.YAMLError as error:
-        raise UnreadableError(f"{place}: {error}") from error
 
 
 def _sort(document: object, namespace: str, reading: Reading) -> None:

@@ -10,7 +10,7 @@ import urllib3
 from aim_cli.cluster.asking import split_lines
 from aim_cli.cluster.refs import Cluster, JsonObject, Ref
 from aim_cli.cluster.resources import GATEWAY, HTTP_ROUTE
-from aim_cli.errors import TargetError, UnreachableError
+from aim_cli.errors import AbsentError, TargetError, UnreachableError
 from aim_domain.naming import http_route_name
 
 _DATA: Final = "data:"
@@ -22,11 +22,12 @@ def address_of(cluster: Cluster, service: Ref, base: str) -> str:
     """Where the model answers: the route's path behind the gateway, or behind an address that the user names.
 
     Raises:
-        TargetError: there is no such service, or it has no route, or the gateway no address.
+        AbsentError: there is no such service.
+        TargetError: it has no route, or the gateway no address.
     """
     obj = cluster.find(service)
     if obj is None:
-        raise TargetError(f"{service} does not exist")
+        raise AbsentError(f"{service} {cluster.unasked.get(str(service), 'does not exist')}")
     path = ((obj.get("status") or {}).get("routing") or {}).get("path")
     if not path:
         raise TargetError(f"{service} has no route; see why: aim why aimservice {service.namespace}/{service.name}")
@@ -95,7 +96,9 @@ def _model(pool: urllib3.PoolManager, address: str) -> str:
         answer = pool.request("GET", f"{address}/v1/models")
         listed: list[JsonObject] = json.loads(answer.data).get("data") or [] if answer.status < 400 else []
     except urllib3.exceptions.HTTPError as error:
-        raise UnreachableError(f"{address} does not answer: {error}; name another --url") from error
+        raise UnreachableError(
+            f"{address} does not answer: {error}; name the gateway, or a port-forward to it: --url http://HOST:PORT"
+        ) from error
     except ValueError:
         listed = []
     return str(listed[0]["id"]) if listed else ""

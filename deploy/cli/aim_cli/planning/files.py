@@ -2,12 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
-
-import yaml
+from itertools import chain
 
 from aim_cli.cluster.refs import JsonObject
 from aim_cli.errors import UnreadableError
+from aim_cli.files import documents as read
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +26,10 @@ def documents(files: Iterable[str]) -> Iterator[Document]:
     Raises:
         UnreadableError: a file does not exist or holds something else.
     """
-    for name in files:
-        try:
-            found = list(yaml.safe_load_all(Path(name).read_text(encoding="utf-8")))
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise UnreadableError(f"{name}: {error}") from error
-        for obj in found:
-            if obj is None:
-                continue
-            metadata = obj.get("metadata") if isinstance(obj, dict) else None
-            if not isinstance(metadata, dict) or not metadata.get("name"):
-                raise UnreadableError(f"{name}: a document is no object with a name")
-            yield Document(name, obj)
+    for place, obj in chain.from_iterable(read(one) for one in files):
+        if obj is None:
+            continue
+        metadata = obj.get("metadata") if isinstance(obj, dict) else None
+        if not isinstance(obj, dict) or not isinstance(metadata, dict) or not metadata.get("name"):
+            raise UnreadableError(f"{place}: a document is no object with a name")
+        yield Document(place, obj)
