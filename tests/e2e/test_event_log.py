@@ -161,7 +161,7 @@ async def test_every_decision_is_taken_alike_again(platform: Platform, tmp_path:
     assert made.code == 0, made
     assert "replayed" in made.out
     alone = await aim(platform, "replay", str(file), "--nats-url", "nats://127.0.0.1:1")
-    assert (alone.code, alone.err) == (0, ran.err)
+    assert (alone.code, alone.err) == (0, f"taking decisions again, from {file}\n"), "and nothing is missing"
     assert " 0 different, 0 undetermined" in alone.out.splitlines()[-1]
 
     code = services()
@@ -207,7 +207,9 @@ async def test_a_release_beside_and_a_test_take_them_again(platform: Platform, t
     assert "    there: different" in otherwise.out
     assert "/elsewhere" in otherwise.out
     nowhere = await aim(platform, *chat, "--against", str(tmp_path / "none"))
-    assert (nowhere.code, nowhere.err.count("\n")) == (2, 1), nowhere
+    said, error = nowhere.err.splitlines()
+    assert (nowhere.code, said) == (2, f"taking decisions again, from {platform.stack.nats_url}"), nowhere
+    assert error.startswith(f"aim: {tmp_path / 'none'} cannot be run: No such file or directory; ")
 
     file = tmp_path / "test_chat.py"
     made = await aim(platform, *chat, "--as-test", str(file))
