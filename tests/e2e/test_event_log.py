@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.controlplane import Ran
+from support.nats import eventually
 from support.stack import OWN, Platform, status_of
 
 from aim_cli.log.connecting import history
@@ -62,14 +63,21 @@ async def test_the_story_runs_through_the_five_services_in_one_trace(platform: P
     trace = await platform.apply([file])
     await platform.running(f"{OWN}/namespaces/told/aimservices/chat")
 
-    told = await aim(platform, "timeline", "aimservice", "told/chat")
+    async def story() -> Ran:
+        return await aim(platform, "timeline", "aimservice", "told/chat")
+
+    async def is_logged() -> bool:
+        return "Starting → Running" in (await story()).out
+
+    # The log has a version a moment after whoever watches Kubernetes.
+    await eventually(is_logged, "the log has the end of the story")
+    told = await story()
 
     assert told.code == 0, told
     lines = told.out.splitlines()
     moments = [line for line in lines if not line.startswith("trace ")]
     assert [line[:12] for line in moments] == sorted(line[:12] for line in moments)
     assert any(line.endswith("created") for line in moments)
-    assert any("Starting → Running" in line for line in moments)
 
     later = await aim(platform, "timeline", "aimservice", "told/chat", "--since", "2099-01-01T00:00:00Z")
     assert (later.code, later.out) == (3, "")
