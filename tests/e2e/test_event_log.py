@@ -118,8 +118,15 @@ async def test_a_change_of_replicas_is_told_with_the_value_behind_it(platform: P
     await platform.api.merge(f"{isvcs}/{isvc['metadata']['name']}", wish)
     await platform.until(path, lambda obj: obj["status"]["runtime"].get("replicas") == "3/3 (1-3)")
 
-    told = await aim(platform, "timeline", "aimservice", "rescaled/chat")
-    (line,) = [line for line in told.out.splitlines() if "replicas 1 → 3" in line]
+    async def lines() -> list[str]:
+        told = await aim(platform, "timeline", "aimservice", "rescaled/chat")
+        return [line for line in told.out.splitlines() if "replicas 1 → 3" in line]
+
+    async def is_logged() -> bool:
+        return bool(await lines())
+
+    await eventually(is_logged, "the log has the change of replicas")
+    (line,) = await lines()
     assert "HorizontalPodAutoscaler rescaled/keda-hpa-" in line
     # It is called as the scaler calls it.
     assert "replicas 1 → 3: s0-sum-vllm-num-requests-running-" in line
