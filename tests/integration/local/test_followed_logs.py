@@ -75,7 +75,11 @@ async def following(controlplane: ControlPlane, folder: Path, talk: Talk) -> Asy
     kubeconfig = folder / "kubeconfig"
     kubeconfig.write_text(controlplane.kubeconfig())
     words = ("logs", "-f", "team/chat", "--kubeconfig", str(kubeconfig))
-    aim = await asyncio.create_subprocess_exec(sys.executable, "-m", "aim_cli", *words, stdout=PIPE, stderr=PIPE)
+    # Whoever runs tests in the background of a shell has it ignore the signal that a terminal would send.
+    aim = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "aim_cli", *words, stdout=PIPE, stderr=PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
     try:
         yield aim
     finally:
