@@ -37,7 +37,8 @@ async def test_the_form_leads_to_the_page_that_was_asked_for_and_its_end_back(
         home = f"https://localhost:{port_of(address)}"
         await browser.open(f"{home}/catalogue")
         await browser.until(IS_FORM)
-        assert await browser.evaluate("document.activeElement.id") == "token"
+        # A browser gives the focus with its first frame.
+        await browser.until("document.activeElement.id === 'token'")
         await browser.evaluate(ENTER.format("forged"))
         await browser.until("document.getElementById('why') !== null")
         await browser.picture(pictures / "login-refused-light-1280.png")
