@@ -9,9 +9,11 @@ from support.nats import TEST_LIMITS
 from aim_cli.console import newest
 from aim_cli.console.newest import Newest
 from aim_domain.parts import SERVICES
+from controller_runtime.bus import history
 from controller_runtime.bus.connection import BusConnection
 from controller_runtime.bus.decision import DecisionRecord, RecordedWrite
 from controller_runtime.bus.history import History
+from controller_runtime.bus.stored import StreamState, stream_state
 from controller_runtime.bus.streams import ensure_streams
 from controller_runtime.bus.subjects import Layout
 
@@ -70,3 +72,21 @@ async def test_a_log_that_began_anew_is_read_from_its_beginning(bus: BusConnecti
     await ensure_streams(bus, layout, TEST_LIMITS)
     there = await deciding.decide(WRITE)
     assert await ids(of) == [there]
+
+
+@pytest.mark.spec("FW-736")
+async def test_what_comes_between_question_and_answer_is_kept_once(
+    bus: BusConnection, layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of, deciding, late = Newest(History(bus, layout)), Deciding(bus, layout), list[str]()
+    first = await deciding.decide(WRITE)
+
+    async def asked(connection: BusConnection, stream: str) -> StreamState:
+        found = await stream_state(connection, stream)
+        if not late:
+            late.append(await deciding.decide(WRITE))
+        return found
+
+    monkeypatch.setattr(history, "stream_state", asked)
+    assert await ids(of) == [*late, first]
+    assert await ids(of) == [*late, first]

@@ -14,6 +14,7 @@ from aim_cli.log.targets import kind_name
 from aim_cli.log.timeline import of_records
 from controller_runtime.bus.decision import DecisionRecord
 from controller_runtime.bus.history import History
+from controller_runtime.bus.recorded import RecordedReads
 
 SHOWN: Final = 10
 _KEPT: Final = 500
@@ -40,8 +41,14 @@ class Newest:
             if last < self._known:
                 self._kept.clear()
             self._known = last
-            self._kept.extend(one.record for one in found if _did_something(one.record))
+            self._kept.extend(_told(one.record) for one in found if _did_something(one.record))
         return tuple(reversed(self._kept))
+
+
+def _told(record: DecisionRecord) -> DecisionRecord:
+    """Without what a row does not tell, which is most of it."""
+    plan = {member: record.plan[member] for member in ("status", "effects") if member in record.plan}
+    return record.model_copy(update={"reads": RecordedReads(), "plan": plan})
 
 
 def _did_something(record: DecisionRecord) -> bool:

@@ -285,6 +285,8 @@ class History:
         policy: JsonObject = {"deliver_policy": "by_start_sequence", "opt_start_seq": begin}
         subjects = (DecisionFilter().subject(self._layout),)
         read = [one async for one in self._read(subjects, policy, stream)]
+        # What came since the question is read as well, and is not to be read again.
+        last = max([last, *(one.position.stream_sequence for one in read)])
         return [found for one in read if (found := self._decision(one)) is not None], last
 
     async def complete_since(self) -> dict[str, datetime]:
