@@ -57,6 +57,19 @@ async def test_a_reset_begins_a_new_count(tmp_path: Path) -> None:
     assert await log.counts() == {RequestKey("x", "get", "pods"): 1}
 
 
+@pytest.mark.parametrize("written", [1, 40, -1])
+async def test_a_line_that_is_half_written_at_a_reset_is_of_the_former_count(tmp_path: Path, written: int) -> None:
+    path = tmp_path / "audit.log"
+    log = AuditLog(path)
+    former = event(1, "x", "list", resource="pods")
+    path.write_bytes(former + former[:written])
+    await log.reset()
+    with path.open("ab") as file:
+        file.write(former[written:])
+        file.write(event(2, "x", "get", resource="pods"))
+    assert await log.counts() == {RequestKey("x", "get", "pods"): 1}
+
+
 @pytest.mark.parametrize(
     ("controllers", "makes_them"),
     [

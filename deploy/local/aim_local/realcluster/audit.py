@@ -51,15 +51,19 @@ class AuditLog:
 
     async def reset(self) -> None:
         """Count from now on."""
-        self._since = datetime.now(UTC)
         self._begin = await asyncio.to_thread(lambda: self._path.stat().st_size if self._path.exists() else 0)
+        # After the size: the line of a request that counts then begins behind it.
+        self._since = datetime.now(UTC)
 
     def _count(self) -> Counter[RequestKey]:
         found: dict[str, RequestKey] = {}
         if not self._path.exists():
             return Counter()
         with self._path.open("rb") as log:
-            log.seek(self._begin)
+            if self._begin:
+                # The last line at the reset may have been half written; it is not of this count.
+                log.seek(self._begin - 1)
+                log.readline()
             for line in log:
                 # The last line may be half written.
                 if line.endswith(b"\n"):
