@@ -2,11 +2,12 @@
 
 import contextlib
 import itertools
+import os
 import random
 import socket
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, final
 
 HOST: Final = "127.0.0.1"
 """The loopback, where everything here listens."""
@@ -14,6 +15,8 @@ LOOPBACK: Final = "127.0.0.0/8,::1"
 """The same as networks."""
 _LOWEST: Final = 12_000
 """What has a well-known number lies below, most of it far."""
+_BLOCK: Final = 64
+"""Ports that a process takes for itself at once."""
 _EPHEMERAL: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
@@ -24,11 +27,11 @@ def free_port() -> int:
 
 
 def free_ports(count: int) -> list[int]:
-    """Different ports that nobody listens on at this moment, and that the system gives to nobody by itself.
+    """Different ports that nobody listens on at this moment, and that nobody else is given.
 
     Between the choice and the use lie seconds in which the system gives ephemeral ports to every connection and every
-    listener that asks for any. So these are taken from below, one after the other, beginning somewhere else in each
-    process; only where the system leaves nothing there, they are ephemeral ones.
+    listener that asks for any. So these are taken from below, one after the other, in blocks that each process has for
+    itself; only where the system leaves nothing there, they are ephemeral ones.
     """
     # Held together while choosing, so that all differ.
     with contextlib.ExitStack() as held:
@@ -36,7 +39,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def _bound(one: socket.socket) -> int:
-    for port in itertools.islice(_candidates, 1000):
+    for port in itertools.islice(_mine.ports, 1000):
         try:
             one.bind((HOST, port))
         except OSError:
@@ -46,17 +49,61 @@ def _bound(one: socket.socket) -> int:
     return int(one.getsockname()[1])
 
 
-def candidates(lowest_ephemeral: int, beginning: float) -> Iterator[int]:
-    """Every port below the ephemeral ones, again and again; none where there are hardly any.
+def blocks(lowest_ephemeral: int, beginning: float) -> list[range]:
+    """All ports below the ephemeral ones, in blocks; none where there are hardly any.
 
     Args:
         beginning: where to begin, from 0 to 1.
     """
-    ports = range(_LOWEST, lowest_ephemeral)
-    if len(ports) < 1000:
-        return
-    first = int(len(ports) * beginning)
-    yield from itertools.cycle([*ports[first:], *ports[:first]])
+    found = [range(port, port + _BLOCK) for port in range(_LOWEST, lowest_ephemeral - _BLOCK, _BLOCK)]
+    if len(found) * _BLOCK < 1000:
+        return []
+    first = int(len(found) * beginning)
+    return [*found[first:], *found[:first]]
+
+
+@final
+class Blocks:
+    """Blocks of ports of one process.
+
+    The first port of each is bound for datagrams as long as the process lives, which keeps other processes from taking
+    the block and disturbs nobody who listens on that port for connections.
+
+    Attributes:
+        ports: those of its blocks, again and again; ends where all are somebody else's.
+    """
+
+    def __init__(self, found: list[range]) -> None:
+        self.ports = self._ports(found)
+        self._claims: dict[int, socket.socket] = {}
+
+    def release(self) -> None:
+        """Leave them to others."""
+        for claim in self._claims.values():
+            claim.close()
+        self._claims.clear()
+
+    def _ports(self, found: list[range]) -> Iterator[int]:
+        while True:
+            mine = 0
+            for block in found:
+                if self._is_mine(block):
+                    mine += 1
+                    yield from block
+            if not mine:
+                return
+
+    def _is_mine(self, block: range) -> bool:
+        if block.start in self._claims:
+            return True
+        claim = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        try:
+            claim.bind((HOST, block.start))
+        except OSError:
+            claim.close()
+            return False
+        self._claims[block.start] = claim
+        return True
 
 
 def _lowest_ephemeral() -> int:
@@ -67,4 +114,12 @@ def _lowest_ephemeral() -> int:
         return 49_152
 
 
-_candidates: Final = candidates(_lowest_ephemeral(), random.random())
+def _begin() -> None:
+    global _mine  # noqa: PLW0603
+    _mine = Blocks(blocks(_lowest_ephemeral(), random.SystemRandom().random()))
+
+
+_mine: Blocks
+_begin()
+# A fork would go on where its parent is.
+os.register_at_fork(after_in_child=_begin)
