@@ -287,7 +287,7 @@ def replayed(mutant: Mutant, nats_url: str) -> Outcome:
     printed, code = io.StringIO(), 0
     command = importlib.import_module("aim_cli.__main__")
     importlib.import_module("aim_cli.output").OUT.file = printed
-    sys.argv = ["aim", "replay", "--nats-url", nats_url]
+    sys.argv = ["aim", "replay", "--all", "--nats-url", nats_url]
     try:
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
             command.main()

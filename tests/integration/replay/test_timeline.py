@@ -188,6 +188,15 @@ def test_a_log_that_cannot_be_read_is_no_verdict(monkeypatch: pytest.MonkeyPatch
     assert ended.exit_code == 4
 
 
+@pytest.mark.spec("FW-689")
+@pytest.mark.parametrize(
+    "words", [[], ["--all", "aimservice", "ns/chat"], ["--all", "-n", "ns"], ["--all", "x.aimlog"]]
+)
+def test_either_something_or_everything_is_replayed(words: list[str]) -> None:
+    told = CliRunner().invoke(app, ["replay", *words, "--nats-url", "nats://127.0.0.1:1"])
+    assert (told.exit_code, told.stderr.count("--all decisions")) == (2, 1)
+
+
 @pytest.mark.spec("FW-437")
 @pytest.mark.parametrize("command", ["replay", "timeline"])
 def test_words_that_name_nothing_are_wrong_usage(command: str) -> None:

@@ -71,7 +71,7 @@ def test_who_reads_the_log_imports_little(module: str) -> None:
         (["doctor", "--nats-url", "nats://127.0.0.1:1"], "asking http://127.0.0.1:1", 360),
         (["plan", "-f", "file.yaml"], "planning AIMService chat for http://127.0.0.1:1", 360),
         (
-            ["replay", "--nats-url", "nats://me:word@127.0.0.1:1"],
+            ["replay", "--all", "--nats-url", "nats://me:word@127.0.0.1:1"],
             "taking decisions again, from nats://***@127.0.0.1:1",
             500,
         ),

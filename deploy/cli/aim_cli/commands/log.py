@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from aim_cli.answer import Form, announce
+from aim_cli.answer import Form, announce, complain
 from aim_cli.arguments import LOCAL, Context, KindName, Kubeconfig, MaybeName, Namespace, NatsUrl, Output
 
 if TYPE_CHECKING:
@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 
 
 def replay(
-    kind: Annotated[
-        str | None, typer.Argument(help="Kind, plural or short name; or a file of `aim export`; or every decision.")
-    ] = None,
+    kind: Annotated[str | None, typer.Argument(help="Kind, plural or short name; or a file of `aim export`.")] = None,
     name: MaybeName = None,
     namespace: Namespace = None,
     output: Output = Form.TABLE,
@@ -31,8 +29,12 @@ def replay(
         Path | None,
         typer.Option("--as-test", help="Write a pytest file instead, and a file with what it needs beside it."),
     ] = None,
+    *,
+    every: Annotated[bool, typer.Option("--all", help="Every decision that the log holds.")] = False,
 ) -> None:
-    """Make every recorded decision again, of one object or of all, from the log or a file alone, and compare.
+    """Make recorded decisions again, from the log or a file alone, and compare.
+
+    Those about one object, all of a kind, those of a namespace (-n), those in a file, or --all.
 
     Exits with 0 when today's code decides the same, with 1 when it decides anything differently, otherwise with 2 when
     an outcome is undetermined, naming what is missing. Exits with 3 when there is no decision about the object, with
@@ -40,10 +42,14 @@ def replay(
     codes.
     """
     from aim_cli.cluster.targets import Where
+    from aim_cli.errors import Exit
     from aim_cli.log.connecting import SUFFIX
     from aim_cli.running import run
     from controller_runtime.bus.broker_urls import without_credentials
 
+    if every == bool(kind or namespace):
+        complain("aim: name either an object, a kind, a namespace (-n) or a file of `aim export`, or --all decisions")
+        raise typer.Exit(Exit.WORDS)
     if kind is not None and kind.endswith(SUFFIX):
         nats_url, kind, name = kind, name, None
     where = Where(namespace=namespace)
