@@ -5,14 +5,15 @@ import signal
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections import defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 from aiohttp import web
-from support.controlplane import RawApi
+from support.controlplane import RawApi, definitions, raw_api
 from support.kubelet_logs import kubelet, node_status
+from support.reconcile_bench import Faults
 
 from aim_domain import labels
 from aim_domain.naming import inference_service_name
@@ -21,27 +22,43 @@ from controller_runtime import JsonObject
 
 CORE = "/api/v1/namespaces/team"
 AIM = "/apis/aim.eai.amd.com/v1alpha1/namespaces/team"
+CUT = "the connection ends"
 OF_MODEL = {labels.KSERVE_INFERENCE_SERVICE: inference_service_name("chat", "team")}
 
 
 class Talk:
-    """What pods say: each goes on until the test ends it."""
+    """What pods say: each goes on until the test ends or cuts it."""
 
     def __init__(self) -> None:
         self.said: defaultdict[str, asyncio.Queue[str | None]] = defaultdict(asyncio.Queue)
+        self.told: defaultdict[str, list[str]] = defaultdict(list)
+        self.asked: list[tuple[str, Mapping[str, str]]] = []
 
     def say(self, pod: str, line: str | None) -> None:
         self.said[pod].put_nowait(line)
+
+    def cut(self, pod: str) -> None:
+        self.say(pod, CUT)
 
     def end(self) -> None:
         for name in self.said:
             self.say(name, None)
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
+        pod, told = request.match_info["pod"], self.told[request.match_info["pod"]]
+        self.asked.append((pod, request.query))
         response = web.StreamResponse()
         await response.prepare(request)
-        while (line := await self.said[request.match_info["pod"]].get()) is not None:
-            await response.write(f"{line}\n".encode())
+        if "sinceTime" in request.query:
+            # A kubelet knows the time by the second.
+            await response.write("".join(told).encode())
+        while (line := await self.said[pod].get()) is not None:
+            if line == CUT:
+                assert request.transport is not None
+                request.transport.abort()
+                break
+            told.append(f"2026-11-24T01:02:03.{len(told):09}Z {line}\n")
+            await response.write(told[-1].encode())
         return response
 
 
@@ -128,3 +145,63 @@ async def test_it_ends_with_the_service(controlplane: ControlPlane, api: RawApi,
             talk.say("model", None)
             rest, _ = await aim.communicate()
     assert (aim.returncode, rest) == (0, b"model: down\n")
+
+
+@pytest.mark.spec("FW-729")
+async def test_who_is_cut_off_goes_on_after_the_last_line(
+    controlplane: ControlPlane, api: RawApi, tmp_path: Path
+) -> None:
+    talk = Talk()
+    async with kubelet(talk.answer) as port, asyncio.timeout(30):
+        await downloading(api, port)
+        await begin(api, "model", OF_MODEL)
+        async with following(controlplane, tmp_path, talk) as aim:
+            assert aim.stdout is not None
+            for line in ("one", "", "one"):
+                talk.say("model", line)
+                assert await aim.stdout.readline() == f"model: {line}\n".encode()
+            talk.cut("model")
+            talk.say("model", "two")
+            assert await aim.stdout.readline() == b"model: two\n"
+    assert [query.get("sinceTime") for _, query in talk.asked] == [None, "2026-11-24T01:02:03.000000002Z"]
+
+
+@pytest.mark.spec("FW-729")
+async def test_the_next_start_of_a_container_is_joined(controlplane: ControlPlane, api: RawApi, tmp_path: Path) -> None:
+    talk = Talk()
+    async with kubelet(talk.answer) as port, asyncio.timeout(30):
+        await downloading(api, port)
+        await begin(api, "model", OF_MODEL)
+        async with following(controlplane, tmp_path, talk) as aim:
+            assert aim.stdout is not None
+            talk.say("model", "first start")
+            assert await aim.stdout.readline() == b"model: first start\n"
+            talk.say("model", None)
+            talk.say("model", "second start")
+            running = {"name": "main", "image": "i", "imageID": "", "ready": True, "restartCount": 1}
+            merged = {"status": {"containerStatuses": [{**running, "state": {"running": {}}}]}}
+            assert (await api.merge(f"{CORE}/pods/model/status", merged)).status == 200
+            assert await aim.stdout.readline() == b"model: second start\n"
+    assert [query.get("sinceTime") for _, query in talk.asked] == [None, None], "it has said nothing before"
+
+
+@pytest.mark.spec("FW-729")
+async def test_whose_logs_may_not_be_read_is_told_once(tmp_path: Path) -> None:
+    talk, faults = Talk(), Faults()
+    faults.fail("GET", "/pods/hidden/log", 403, reason="Forbidden", message='pods "hidden" is forbidden')
+    async with ControlPlane(middleware=faults) as plane, raw_api(plane.url) as api:
+        plane.install_crds(definitions())
+        async with kubelet(talk.answer) as port, asyncio.timeout(30):
+            await downloading(api, port)
+            await begin(api, "hidden", OF_MODEL)
+            async with following(plane, tmp_path, talk) as aim:
+                assert aim.stderr is not None
+                assert aim.stdout is not None
+                assert await aim.stderr.readline() == b"logs of the model\n"
+                assert await aim.stderr.readline() == b'Pod team/hidden: pods "hidden" is forbidden\n'
+                await begin(api, "model", OF_MODEL)
+                talk.say("model", "up")
+                assert await aim.stdout.readline() == b"model: up\n"
+                aim.send_signal(signal.SIGINT)
+                _, errors = await aim.communicate()
+    assert errors == b"", "and not again"

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from aim_local.actors.container_logs import LIMIT, ContainerLog
+from aim_local.actors.container_logs import LIMIT, ContainerLog, Wanted
 from aim_local.actors.failures import Failure, Role, failure_for
 from aim_local.actors.gateway_status import is_served, route_parents
 from aim_local.actors.job_decision import next_step, pod_for
@@ -153,13 +153,33 @@ async def test_a_log_is_bounded_and_can_be_followed() -> None:
     log.write(b"first\n" * (LIMIT // 6 + 10))
     log.write(b"last\n")
     assert len(log.read()) <= LIMIT
-    assert log.read(tail_lines=1) == b"last\n"
+    assert log.read(Wanted(tail=1)) == b"last\n"
+    assert log.read(Wanted(tail=0)) == b""
 
-    followed = log.follow(tail_lines=1)
+    followed = log.follow(Wanted(tail=1))
     assert await anext(followed) == b"last\n"
-    log.write(b"more\n")
+    log.write(b"more and ")
+    assert await anext(followed) == b"more and "
+    log.write(b"more\nat last\n")
+    log.write(b"first\n" * (LIMIT // 6 + 10))
     log.close()
-    assert [chunk async for chunk in followed] == [b"more\n"]
+    rest = b"".join([chunk async for chunk in followed])
+    assert len(rest) <= LIMIT, "who cannot follow misses what was dropped"
+    assert rest.startswith(b"first\n")
+
+
+async def test_lines_of_a_log_have_their_time() -> None:
+    log = ContainerLog()
+    log.write(b"one")
+    log.write(b" line\n\nlast")
+    text = log.read(Wanted(stamped=True)).decode()
+    stamps, lines = zip(*(line.split(" ", 1) for line in text.split("\n")), strict=True)
+    assert lines == ("one line", "", "last")
+    assert {len(stamp) for stamp in stamps} == {30}
+    assert stamps[0] <= stamps[1] <= stamps[2]
+    last = datetime.fromisoformat(stamps[2])
+    assert log.read(Wanted(since=last)).endswith(b"last")
+    assert log.read(Wanted(since=last + timedelta(seconds=1))) == b""
 
 
 def test_a_summary_names_the_condition_behind_ready() -> None:

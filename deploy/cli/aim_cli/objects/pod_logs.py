@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import quote
 
 import urllib3
 
@@ -22,6 +23,7 @@ _DOWNLOAD: Final = "its download"
 _DISCOVERY: Final = "discovery"
 _PAUSE: Final = 1.0
 """Seconds between two looks for pods that are new."""
+_REFUSED: Final = (401, 403)
 _LAST_WORDS: Final = 5.0
 """Seconds for pods of a service that is gone."""
 
@@ -117,7 +119,7 @@ def say(cluster: KubeReader, some: list[Speaker], tail: int, tell: Callable[[str
     for speaker in some:
         prefix = f"{speaker.pod.name}: " if len(some) > 1 else ""
         try:
-            for line in lines_of(cluster, speaker, tail, follow=False):
+            for line in lines_of(cluster, speaker, tail):
                 tell(prefix + line)
         except (ApiError, urllib3.exceptions.HTTPError) as error:
             untold[speaker] = f"{speaker.pod}: {getattr(error, 'message', '') or error}"
@@ -132,7 +134,7 @@ def follow(
     Raises:
         OSError: nobody reads any more.
     """
-    heard = _Heard(cluster, tail, tell)
+    heard = _Heard(cluster, tail, tell, remark)
     phase, away = "", False
     try:
         while not heard.unread:
@@ -167,8 +169,12 @@ class _Heard:
         unread: why nobody reads what is told.
     """
 
-    def __init__(self, cluster: KubeReader, tail: int, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self, cluster: KubeReader, tail: int, tell: Callable[[str], None], remark: Callable[[str], None]
+    ) -> None:
         self.unread: list[OSError] = []
+        self._remark = remark
+        self._last: dict[tuple[Ref, str, int], str] = {}
         self._cluster = cluster
         self._tail = tail
         self._tell = tell
@@ -200,25 +206,48 @@ class _Heard:
 
     def _listen(self, speaker: Speaker) -> None:
         try:
-            for line in lines_of(self._cluster, speaker, self._tail, follow=True):
+            for moment, line in heard_of(self._cluster, speaker, self._tail, self._last.get(speaker.told, "")):
                 with self._whole:
                     if self._stopped:
                         return
                     self._tell(f"{speaker.pod.name}: {line}")
-        except (ApiError, urllib3.exceptions.HTTPError):
-            # Who has not begun yet, or was cut off, is asked again.
-            self._told.discard(speaker.told)
+                self._last[speaker.told] = moment
+        except (ApiError, urllib3.exceptions.HTTPError) as error:
+            if isinstance(error, ApiError) and error.code in _REFUSED:
+                self._remark(f"{speaker.pod}: {error.message}")
+            else:
+                # Who has not begun yet, or was cut off, is asked again.
+                self._told.discard(speaker.told)
         except OSError as error:
             self.unread.append(error)
 
 
-def lines_of(cluster: KubeReader, speaker: Speaker, tail: int, *, follow: bool) -> Iterator[str]:
-    """The lines of one container.
+def heard_of(cluster: KubeReader, speaker: Speaker, tail: int, last: str) -> Iterator[tuple[str, str]]:
+    """What one container says, each line with its time as the kubelet writes it, which has always the same length.
+
+    Args:
+        last: time of the last line that was heard; what is not later is left out. If empty, it begins with the tail.
 
     Raises:
         ApiError: the API server refuses, as of a container that has not started.
     """
+    # Since a whole second, as the API server rounds it.
+    begin = f"sinceTime={quote(last)}" if last else f"tailLines={tail}"
+    for said in cluster.lines(f"{_path(speaker)}&follow=true&timestamps=true&{begin}"):
+        moment, _, line = said.partition(" ")
+        if moment > last:
+            yield moment, line
+
+
+def lines_of(cluster: KubeReader, speaker: Speaker, tail: int) -> Iterator[str]:
+    """What one container said.
+
+    Raises:
+        ApiError: the API server refuses, as of a container that has not started.
+    """
+    yield from cluster.lines(f"{_path(speaker)}&tailLines={tail}")
+
+
+def _path(speaker: Speaker) -> str:
     path = object_path(POD, speaker.pod.name, speaker.pod.namespace, "log")
-    options = f"container={speaker.container}&tailLines={tail}" + ("&follow=true" if follow else "")
-    options += "&previous=true" if speaker.previous else ""
-    yield from cluster.lines(f"{path}?{options}")
+    return f"{path}?container={speaker.container}" + ("&previous=true" if speaker.previous else "")

@@ -4,14 +4,16 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 
 import trustme
 from starlette.applications import Starlette
+from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from aim_local.actors.container_logs import ContainerKey, ContainerLogs
+from aim_local.actors.container_logs import ContainerKey, ContainerLogs, Wanted
 from aim_local.serving import serving
 
 
@@ -35,16 +37,22 @@ class _Handler:
         log = self._logs.find(key, previous=previous)
         if log is None:
             return PlainTextResponse(_why_missing(key, previous=previous), 400)
-        tail = _number(query.get("tailLines"))
+        wanted = Wanted(_number(query.get("tailLines")), _since(query), query.get("timestamps") == "true")
         if query.get("follow") == "true":
-            return StreamingResponse(log.follow(tail), media_type="text/plain")
-        return PlainTextResponse(log.read(tail, _number(query.get("limitBytes"))))
+            return StreamingResponse(log.follow(wanted), media_type="text/plain")
+        return PlainTextResponse(log.read(wanted, _number(query.get("limitBytes"))))
 
 
 def _why_missing(key: ContainerKey, *, previous: bool) -> str:
     if previous:
         return f'previous terminated container "{key.container}" in pod "{key.pod}" not found'
     return f'container "{key.container}" in pod "{key.pod}" is waiting to start: ContainerCreating'
+
+
+def _since(query: QueryParams) -> datetime | None:
+    if (seconds := _number(query.get("sinceSeconds"))) is not None:
+        return datetime.now(UTC) - timedelta(seconds=seconds)
+    return datetime.fromisoformat(query["sinceTime"]) if query.get("sinceTime") else None
 
 
 def _number(text: str | None) -> int | None:
