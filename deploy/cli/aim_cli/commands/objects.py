@@ -200,31 +200,48 @@ def chat(
     message: Annotated[
         list[str] | None, typer.Option("-m", "--message", help="Say this and end; repeatable. Else standard input.")
     ] = None,
-    url: Annotated[str, typer.Option("--url", help="Address of the gateway, as with a port-forward.")] = "",
+    url: Annotated[str, typer.Option("--url", help="Address of the gateway, where its own cannot be reached.")] = "",
     model: Annotated[str, typer.Option("--model", help="Name of the model; default is the first that it tells.")] = "",
     namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
+    *,
+    direct: Annotated[
+        bool, typer.Option("--port-forward", help="Past gateway and route: kubectl port-forward to a ready pod.")
+    ] = False,
 ) -> None:
     """Talk to the model of a service through its route; answers are printed as they come.
 
-    Exits with 2 when the service has no route, with 3 when there is no such service, with 4 when nobody answers.
+    Exits with 2 when the service has no route or no ready pod, with 3 when there is no such service, with 4 when
+    nobody answers.
     """
     import sys
+    from contextlib import ExitStack
 
     from aim_cli.answer import Answer, answered, plain
     from aim_cli.cluster.asking import reading
     from aim_cli.cluster.targets import Where, target
+    from aim_cli.errors import TargetError
+    from aim_cli.objects.forwarding import forwarded
     from aim_cli.objects.talking import Talk, address_of
 
     def ask() -> Answer:
+        if direct and url:
+            raise TargetError("--url names a gateway, --port-forward goes past it; give one of them")
         wanted = target("aimservice", name, Where(kubeconfig, context, namespace))
-        with reading(kubeconfig, context) as cluster:
-            talk = Talk.begin(address_of(cluster, wanted, url), model)
-        for line in message or (line.rstrip("\n") for line in sys.stdin):
-            for piece in talk.ask(line) if line.strip() else ():
-                print("\n".join(plain(part) for part in piece.split("\n")), end="", flush=True)
-            print()
+        with ExitStack() as way:
+            cluster = way.enter_context(reading(kubeconfig, context))
+            if direct:
+                options = [f"--kubeconfig={kubeconfig}"] if kubeconfig else []
+                options += [f"--context={context}"] if context else []
+                address = way.enter_context(forwarded(cluster, wanted, options))
+            else:
+                address = address_of(cluster, wanted, url)
+            talk = Talk.begin(address, model)
+            for line in message or (line.rstrip("\n") for line in sys.stdin):
+                for piece in talk.ask(line) if line.strip() else ():
+                    print("\n".join(plain(part) for part in piece.split("\n")), end="", flush=True)
+                print()
         return Answer([], ())
 
     raise typer.Exit(answered(ask, Form.TABLE))
