@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from aim_cli import completion
 from aim_cli.answer import Form, announce, complain
 from aim_cli.arguments import LOCAL, Context, KindName, Kubeconfig, MaybeName, Namespace, NatsUrl, Output
 
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
 
 
 def replay(
-    kind: Annotated[str | None, typer.Argument(help="Kind, plural or short name; or a file of `aim export`.")] = None,
+    kind: Annotated[
+        str | None,
+        typer.Argument(help="Kind, plural or short name; or a file of `aim export`.", autocompletion=completion.kinds),
+    ] = None,
     name: MaybeName = None,
     namespace: Namespace = None,
     output: Output = Form.TABLE,
@@ -93,7 +97,10 @@ def _replay_elsewhere(
 
 def export(
     file: Annotated[Path, typer.Argument(help="File to make; its name ends with .aimlog.")],
-    kind: Annotated[str | None, typer.Argument(help="Kind, plural or short name; without it, every decision.")] = None,
+    kind: Annotated[
+        str | None,
+        typer.Argument(help="Kind, plural or short name; without it, every decision.", autocompletion=completion.kinds),
+    ] = None,
     name: MaybeName = None,
     namespace: Namespace = None,
     output: Output = Form.TABLE,
@@ -198,7 +205,10 @@ def timeline(
 
 def state(
     at: Annotated[str, typer.Option("--at", help="2026-11-23T14:05:00Z, or 10m for ten minutes ago.")],
-    kind: Annotated[str | None, typer.Argument(help="Kind, plural or short name; without it, every object.")] = None,
+    kind: Annotated[
+        str | None,
+        typer.Argument(help="Kind, plural or short name; without it, every object.", autocompletion=completion.kinds),
+    ] = None,
     name: MaybeName = None,
     namespace: Namespace = None,
     output: Output = Form.TABLE,
@@ -228,7 +238,10 @@ def state(
 def diff(
     since: Annotated[str, typer.Option("--from", help="2026-11-23T14:05:00Z, or 10m for ten minutes ago.")],
     until: Annotated[str, typer.Option("--to", help="The same; by default now.")] = "0s",
-    kind: Annotated[str | None, typer.Argument(help="Kind, plural or short name; without it, every object.")] = None,
+    kind: Annotated[
+        str | None,
+        typer.Argument(help="Kind, plural or short name; without it, every object.", autocompletion=completion.kinds),
+    ] = None,
     name: MaybeName = None,
     namespace: Namespace = None,
     output: Output = Form.TABLE,

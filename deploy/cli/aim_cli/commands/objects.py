@@ -18,6 +18,7 @@ from aim_cli.arguments import (
     Namespace,
     Output,
     Selector,
+    ServiceName,
 )
 
 
@@ -151,7 +152,7 @@ def plan(
 
 
 def logs(
-    name: Annotated[str, typer.Argument(help="AIMService: name or namespace/name.")],
+    name: ServiceName,
     namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
@@ -196,7 +197,7 @@ def logs(
 
 
 def chat(
-    name: Annotated[str, typer.Argument(help="AIMService: name or namespace/name.")],
+    name: ServiceName,
     message: Annotated[
         list[str] | None, typer.Option("-m", "--message", help="Say this and end; repeatable. Else standard input.")
     ] = None,
