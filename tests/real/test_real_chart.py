@@ -187,7 +187,8 @@ async def test_metrics_are_for_readers_by_https_and_prometheus_knows_their_ca(tm
 async def test_download_pods_have_an_account_of_their_own(tmp_path: Path) -> None:
     plain = await rendered(tmp_path)
     updater = of_kind(plain, "ClusterRole")["aim-engine-artifact-status-updater"]
-    assert updater["rules"][0]["resources"] == ["aimartifacts/status"]
+    patched = {"apiGroups": ["aim.eai.amd.com"], "resources": ["aimartifacts/status"], "verbs": ["patch"]}
+    assert updater["rules"] == [patched]
     for name, values in (("aim-engine-downloader", {}), ("aim-downloader", FULL)):
         done = await rendered(tmp_path, values)
         env = container(of_kind(done, "Deployment")["aim-engine-artifacts"])["env"]

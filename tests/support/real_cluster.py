@@ -1,5 +1,6 @@
 """Fixtures for tests against a real control plane, which runs once per test process."""
 
+import asyncio
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -9,6 +10,7 @@ import aiohttp
 import pytest
 import pytest_asyncio
 from support.controlplane import RawApi
+from support.used_permissions import FOLDER, note
 
 from aim_local.assets import AssetError
 from aim_local.realcluster import ClusterSettings, RealCluster, User
@@ -25,6 +27,8 @@ async def real_cluster(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterato
         pytest.exit(str(error), returncode=1)
     async with cluster:
         yield cluster
+    if FOLDER:
+        await asyncio.to_thread(note, settings.folder, Path(FOLDER))
 
 
 @pytest_asyncio.fixture(loop_scope="session")

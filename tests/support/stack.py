@@ -21,7 +21,7 @@ from support.forks import fork
 from support.image_programs import IMAGES, contained
 from support.installed_chart import RESTRICTED, Installation, installation
 from support.real_cluster import raw_api
-from support.used_permissions import note
+from support.used_permissions import FOLDER, note
 
 from aim_local.demo.manifests import apply_all, demo_files, read_manifests
 from aim_local.demo.summary import complaints
@@ -36,8 +36,6 @@ PATIENCE = {ClusterKind.EMBEDDED: 2.0, ClusterKind.REAL: 3.0}[CLUSTER]
 """By how much everything may take longer there than in memory."""
 NODES: Mapping[ClusterKind, int] = MappingProxyType({ClusterKind.EMBEDDED: 1, ClusterKind.REAL: 12})
 """Enough accelerators for all services that tests leave behind, where a scheduler counts them."""
-USED_PERMISSIONS = os.environ.get("USED_PERMISSIONS", "")
-"""Folder in which platforms on real programs note what their services asked for; see `support.used_permissions`."""
 EMPTY: Mapping[str, Mapping[str, str]] = MappingProxyType({})
 _ACCOUNTS = frozenset(user_name(user) for user in SERVICE_USERS)
 _DEMO = "demo"
@@ -212,8 +210,8 @@ async def started_platform(
             await platform.namespace(_DEMO)
         await platform.apply(demo_files()[:-1])
         yield platform
-        if cluster is ClusterKind.REAL and USED_PERMISSIONS:
-            await asyncio.to_thread(note, folder, Path(USED_PERMISSIONS))
+        if cluster is ClusterKind.REAL and FOLDER:
+            await asyncio.to_thread(note, folder, Path(FOLDER))
         assert not await asyncio.to_thread(denied_requests, folder), "the chart's roles lack something"
         assert chart is None or not chart.broker.cluster.denials(), "the broker's users may do too little"
 

@@ -1,4 +1,4 @@
-"""Which of the permissions that the services have were used, by the audit log of a real API server (FW-506).
+"""Which permissions of the accounts of the chart were used, by the audit log of a real API server (FW-506).
 
     PYTHONPATH=tests python -m support.used_permissions FOLDER
 
@@ -7,6 +7,8 @@ explains, is a permission that can go. Everything but the ends is pure.
 """
 
 import json
+import os
+import re
 import sys
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,7 +21,11 @@ from aim_local.realcluster.settings import PERMISSIONS
 from aim_local.realcluster.users import SERVICE_USERS, user_name
 from controller_runtime import JsonObject, loads
 
+FOLDER: Final = os.environ.get("USED_PERMISSIONS", "")
+"""Where tests against real programs note what was asked for; empty where nobody wants to know."""
 _SERVICES: Final[Mapping[str, str]] = {user_name(user): user.value for user in SERVICE_USERS}
+_OTHERS: Final = ("console", "check", "downloader")
+_OTHER: Final = re.compile(rf"system:serviceaccount:[^:]+:aim-engine-({'|'.join(_OTHERS)})")
 _REACHES: Final = ("cluster", "system", "direct")
 _CREATED: Final = 201
 _RBAC: Final = "rbac.authorization.k8s.io"
@@ -65,11 +71,11 @@ SELDOM: Final = (
 
 def granted(table: JsonObject) -> set[Permission]:
     """Every single permission of the generated roles."""
+    roles = [(service, rule) for service, own in table["services"].items() for reach in _REACHES for rule in own[reach]]
+    roles += [(name, rule) for name in _OTHERS for rule in table.get(name, ())]
     return {
         Permission(service, verb, group, resource, name)
-        for service, own in table["services"].items()
-        for reach in _REACHES
-        for rule in own[reach]
+        for service, rule in roles
         for group in rule["apiGroups"]
         for resource in rule["resources"]
         for verb in rule["verbs"]
@@ -78,12 +84,12 @@ def granted(table: JsonObject) -> set[Permission]:
 
 
 def needed(event: JsonObject) -> Iterator[Permission]:
-    """What a request of a service needed, if it was allowed; with the name that it was for.
+    """What a request of one of the accounts needed, if it was allowed; with the name that it was for.
 
     Two checks leave no line of their own. An apply that creates is authorized as a patch and as a create. Whoever binds
     a role must be allowed to do what it allows, which the artifacts service is not, or to bind it.
     """
-    service = _SERVICES.get(event["user"].get("username", ""))
+    service = _account(event["user"].get("username", ""))
     what = event.get("objectRef") or {}
     if service is None or "resource" not in what or decision(event) != "allow":
         return
@@ -96,6 +102,11 @@ def needed(event: JsonObject) -> Iterator[Permission]:
         yield Permission(service, "create", group, resource, name)
     if resource == "rolebindings":
         yield Permission(service, "bind", _RBAC, "clusterroles", name)
+
+
+def _account(user: str) -> str | None:
+    other = _OTHER.fullmatch(user)
+    return _SERVICES.get(user) if other is None else other[1]
 
 
 def decision(event: JsonObject) -> str:

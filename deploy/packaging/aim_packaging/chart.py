@@ -6,6 +6,7 @@ from typing import Final
 
 import yaml
 
+from aim_cli.cluster.resources import AIM_ARTIFACT
 from aim_cli.console.identity import REVIEWS
 from aim_cli.installation.doctor import EXAMINER
 from aim_packaging.alerts import rules
@@ -29,7 +30,8 @@ def permission_table() -> JsonObject:
     """For each service its rules at the Kubernetes API and its subjects on the broker, for the default root."""
     layout = Layout()
     services = {one.name: {**rules_of(one), "nats": user_of(one, layout).permissions} for one in definitions()}
-    return {"services": services, "reader": reader(layout).permissions, "check": _check(), "console": _console()}
+    others = {"check": _check(), "console": _console(), "downloader": _downloader()}
+    return {"services": services, "reader": reader(layout).permissions, **others}
 
 
 def _check() -> list[JsonObject]:
@@ -42,6 +44,12 @@ def _check() -> list[JsonObject]:
 def _console() -> list[JsonObject]:
     """The rules of the console, which only asks about its viewers (FW-683)."""
     return [{"apiGroups": [kind.group], "resources": [kind.plural], "verbs": ["create"]} for kind in REVIEWS]
+
+
+def _downloader() -> list[JsonObject]:
+    """The rules of download pods, which tell how far they are (FW-303)."""
+    status = f"{AIM_ARTIFACT.plural}/status"
+    return [{"apiGroups": [AIM_ARTIFACT.group], "resources": [status], "verbs": ["patch"]}]
 
 
 def files(charts: Path) -> Mapping[Path, str]:

@@ -15,9 +15,14 @@ _COLUMNS: Final = "| reach | API group | resources | names | verbs |\n|---|---|-
 
 
 def page(table: JsonObject) -> str:
-    """The tables of all services, and of the console."""
+    """The tables of all services, of the console, the check after an installation, and download pods."""
     sections = "".join(_section(name, own) for name, own in table["services"].items())
-    return f"{_HEAD}{sections}\n## console\n\n{_COLUMNS}{''.join(_rows('cluster', table['console']))}"
+    others = (("console", "cluster"), ("check", "cluster"), ("downloader", "namespace"))
+    return f"{_HEAD}{sections}{''.join(_other(name, reach, table[name]) for name, reach in others)}"
+
+
+def _other(name: str, reach: str, rules: list[JsonObject]) -> str:
+    return f"\n## {name}\n\n{_COLUMNS}{''.join(_rows(reach, rules))}"
 
 
 def _section(name: str, own: JsonObject) -> str:

@@ -191,7 +191,7 @@ def test_the_page_for_people_tells_every_rule() -> None:
     assert "| cluster | core | namespaces | kube-system | get |" in sections["routing"]
     services = permission_table()["services"].values()
     rules = sum(len(own[reach]) for own in services for reach in ("cluster", "system", "direct"))
-    rules += len(permission_table()["console"])
+    rules += sum(len(permission_table()[other]) for other in ("console", "check", "downloader"))
     rows = [line for line in text.splitlines() if line.startswith(("| cluster", "| namespace", "| direct"))]
     assert len(rows) == rules
 

@@ -32,6 +32,16 @@ def test_a_request_needs_its_verb_and_an_apply_that_creates_another() -> None:
     assert verbs(event("create", "rolebindings", code=201)) == [("create", "rolebindings"), ("bind", "clusterroles")]
 
 
+@pytest.mark.spec("FW-506", "FW-303")
+@pytest.mark.parametrize("account", ["console", "check", "downloader"])
+def test_accounts_beside_the_services_are_judged_as_well(account: str) -> None:
+    asked = event("patch", "aimartifacts/status", user={"username": f"system:serviceaccount:team:aim-engine-{account}"})
+    [used] = needed(asked)
+    rule = {"apiGroups": ["aim.eai.amd.com"], "resources": ["aimartifacts/status"], "verbs": ["patch", "update"]}
+    [left] = unused(granted({"services": {}, account: [rule]}), [used])
+    assert str(left) == f"{account}: update aimartifacts/status.aim.eai.amd.com"
+
+
 @pytest.mark.spec("FW-506")
 def test_others_and_what_was_refused_show_nothing() -> None:
     assert not verbs(event("get", "aimservices", user={"username": "aim-local:kubectl"}))

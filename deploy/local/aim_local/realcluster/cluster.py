@@ -156,7 +156,7 @@ class RealCluster:
             await client.create(NAMESPACE, namespace, MANAGER)
         if self.settings.roles:
             table = await asyncio.to_thread(lambda: yaml.safe_load(PERMISSIONS.read_text(encoding="utf-8")))
-            for role in (*service_roles(table), status_updater()):
+            for role in (*service_roles(table), status_updater(table)):
                 await client.create(ROLES[role["kind"]], role, MANAGER)
         [shipped] = self._toolset.definitions(Definitions.KSERVE_CONFIG)
         await client.create(CONFIG_MAP, kserve.settings(shipped, KSERVE_NAMESPACE), MANAGER)

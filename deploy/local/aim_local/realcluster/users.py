@@ -91,12 +91,9 @@ def _roles(service: str, own: JsonObject) -> list[JsonObject]:
     ]
 
 
-def status_updater() -> JsonObject:
-    """What the artifacts service binds in each namespace; nobody uses it here, but it has to be there."""
-    rules = [
-        {"apiGroups": ["aim.eai.amd.com"], "resources": ["aimartifacts/status"], "verbs": ["get", "patch", "update"]}
-    ]
-    return {**_rbac("ClusterRole", {"name": "aim-engine-artifact-status-updater"}), "rules": rules}
+def status_updater(table: JsonObject) -> JsonObject:
+    """What the artifacts service binds in each namespace, for its download pods."""
+    return {**_rbac("ClusterRole", {"name": "aim-engine-artifact-status-updater"}), "rules": table["downloader"]}
 
 
 def _rbac(kind: str, metadata: Mapping[str, str]) -> JsonObject:
