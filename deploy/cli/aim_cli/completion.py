@@ -1,12 +1,7 @@
-"""What a shell offers for a word that is half typed (FW-705, FW-707). Whatever goes wrong, it offers nothing."""
+"""What a shell offers for a word that is half typed (FW-705). Whatever goes wrong, it offers nothing."""
 
 # The command line knows these functions from its start (FW-555).
 # ruff: noqa: PLC0415
-import os
-import shlex
-import sys
-from contextlib import redirect_stdout, suppress
-from io import StringIO
 from typing import TYPE_CHECKING, Final
 
 import typer
@@ -19,8 +14,6 @@ _SERVICE: Final = "aimservice"
 _MOST: Final = 500
 _SECONDS: Final = 2.0
 _NAMES_ALONE: Final = {"Accept": "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"}
-_NO_FILES: Final = ":4"
-"""What kubectl reads last: the directive of cobra to offer no files besides."""
 
 
 def kinds(incomplete: str) -> list[str]:
@@ -70,16 +63,3 @@ def _found(kind: "Resource", where: "Where", namespace: str | None) -> list[str]
             return [str(one["metadata"]["name"]) for one in json.loads(answer.data).get("items") or ()]
     except (CliError, KubeError, urllib3.exceptions.HTTPError, OSError, ValueError):
         return []
-
-
-def kubectl() -> None:
-    """Entry point of ``kubectl_complete-aim``, which kubectl asks for what may follow ``kubectl aim``."""
-    from aim_cli.__main__ import app
-
-    words = sys.argv[1:] or [""]
-    asked = " ".join(["aim", *(shlex.quote(word) for word in words[:-1]), words[-1]])
-    wanted = {"_AIM_COMPLETE": "complete_fish", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
-    os.environ.update(wanted, _TYPER_COMPLETE_ARGS=asked)
-    with redirect_stdout(StringIO()) as offered, suppress(SystemExit):
-        app(prog_name="aim")
-    print(*filter(None, offered.getvalue().split("\n")), _NO_FILES, sep="\n")
