@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from support.used_permissions import Permission, Seldom, faults, granted, needed, unused
+from support.used_permissions import Permission, Seldom, faults, granted, idle, needed, unused
 
 from aim_local.realcluster.users import User, user_name
 
@@ -40,6 +40,12 @@ def test_accounts_beside_the_services_are_judged_as_well(account: str) -> None:
     rule = {"apiGroups": ["aim.eai.amd.com"], "resources": ["aimartifacts/status"], "verbs": ["patch", "update"]}
     [left] = unused(granted({"services": {}, account: [rule]}), [used])
     assert str(left) == f"{account}: update aimartifacts/status.aim.eai.amd.com"
+
+
+@pytest.mark.spec("FW-506")
+def test_whose_pods_did_not_run_is_told_apart_from_who_asked_for_too_little() -> None:
+    assert idle([]) == {"check", "downloader"}
+    assert idle([Permission("check", "list", "", "nodes"), Permission("serving", "get", "", "pods")]) == {"downloader"}
 
 
 @pytest.mark.spec("FW-506")
