@@ -98,7 +98,7 @@ test-real: setup
 	@rm -rf $(USED)/real
 	USED_PERMISSIONS=$(USED)/real $(BIN)/python -m pytest $(if $(KEDA),,--ignore tests/real/test_real_keda.py) tests/real
 
-# Fails for a permission of a service's role that neither make test-real nor make test-e2e CLUSTER=real used, by the audit
+# Fails for a permission of the chart's roles that neither make test-real nor make test-e2e CLUSTER=real used, by the audit
 # logs of their API servers. What was refused has failed those already.
 USED := $(CURDIR)/.run/used-permissions
 used-permissions: setup

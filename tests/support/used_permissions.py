@@ -26,7 +26,7 @@ FOLDER: Final = os.environ.get("USED_PERMISSIONS", "")
 _SERVICES: Final[Mapping[str, str]] = {user_name(user): user.value for user in SERVICE_USERS}
 _OTHERS: Final = ("console", "check", "downloader")
 _CONTAINED: Final = frozenset({"check", "downloader"})
-"""Who acts under an account of its own only where pods run as containers (`make test-e2e CLUSTER=real CONTAINERS=1`)."""
+"""Who acts under an account of its own only where pods are containers (`make test-e2e CLUSTER=real CONTAINERS=1`)."""
 _OTHER: Final = re.compile(rf"system:serviceaccount:[^:]+:aim-engine-({'|'.join(_OTHERS)})")
 _REACHES: Final = ("cluster", "system", "direct")
 _CREATED: Final = 201
