@@ -55,7 +55,7 @@ def complain(text: str) -> None:
 
 def announce(text: str, form: Form) -> None:
     """What is about to be done, for people who would otherwise wait for the first line of the answer (FW-728)."""
-    if form is Form.TABLE:
+    if form is Form.TABLE or sys.stderr.isatty():
         complain(text)
 
 

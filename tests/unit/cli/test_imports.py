@@ -44,6 +44,8 @@ class First:
             os._exit(0)
     def flush(self):
         pass
+    def isatty(self):
+        return {terminal}
 sys.stderr = First()
 sys.argv = {words}
 from aim_cli.__main__ import main
@@ -87,10 +89,12 @@ def test_what_takes_longer_says_first_what_it_does(
     service = {"apiVersion": "aim.eai.amd.com/v1alpha1", "kind": "AIMService", "metadata": {"name": "chat"}}
     (tmp_path / "file.yaml").write_text(yaml.safe_dump(service), encoding="utf-8")
     decides = [one for one in HEAVY if one != "urllib3"]
-    first = json.loads(output_of(FIRST.format(heavy=decides, words=["aim", *words])))
-    assert (first["said"], first["heavy"]) == (said, [])
-    assert first["modules"] < most
-    told = json.loads(output_of(FIRST.format(heavy=[], words=["aim", *words, "-o", "json"])))
+    for form, terminal in (("table", False), ("json", True)):
+        asked = FIRST.format(heavy=decides, words=["aim", *words, "-o", form], terminal=terminal)
+        first = json.loads(output_of(asked))
+        assert (first["said"], first["heavy"]) == (said, [])
+        assert first["modules"] < most
+    told = json.loads(output_of(FIRST.format(heavy=[], words=["aim", *words, "-o", "json"], terminal=False)))
     assert told["said"].startswith("aim: "), "to programs nothing but the answer, here why there is none"
 
 
