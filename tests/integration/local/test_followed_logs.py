@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import sys
+from asyncio import StreamReader
 from asyncio.subprocess import PIPE, Process
 from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping
@@ -106,12 +107,24 @@ async def following(controlplane: ControlPlane, folder: Path, talk: Talk) -> Asy
             await aim.wait()
 
 
+@asynccontextmanager
+async def followed(plane: ControlPlane, api: RawApi, folder: Path) -> AsyncIterator[tuple[Talk, Process, StreamReader]]:
+    """A service whose model runs, and the command that follows it, with what that prints."""
+    talk = Talk()
+    async with kubelet(talk.answer) as port, asyncio.timeout(60):
+        await downloading(api, port)
+        await begin(api, "model", OF_MODEL)
+        async with following(plane, folder, talk) as aim:
+            assert aim.stdout is not None
+            yield talk, aim, aim.stdout
+
+
 @pytest.mark.spec("FW-729")
 async def test_pods_of_the_next_phase_are_joined_while_those_before_still_talk(
     controlplane: ControlPlane, api: RawApi, tmp_path: Path
 ) -> None:
     talk = Talk()
-    async with kubelet(talk.answer) as port, asyncio.timeout(30):
+    async with kubelet(talk.answer) as port, asyncio.timeout(60):
         await downloading(api, port)
         await begin(api, "download", {labels.CACHE_NAME: "a"})
         async with following(controlplane, tmp_path, talk) as aim:
@@ -132,18 +145,13 @@ async def test_pods_of_the_next_phase_are_joined_while_those_before_still_talk(
 
 @pytest.mark.spec("FW-729")
 async def test_it_ends_with_the_service(controlplane: ControlPlane, api: RawApi, tmp_path: Path) -> None:
-    talk = Talk()
-    async with kubelet(talk.answer) as port, asyncio.timeout(30):
-        await downloading(api, port)
-        await begin(api, "model", OF_MODEL)
-        async with following(controlplane, tmp_path, talk) as aim:
-            assert aim.stdout is not None
-            talk.say("model", "up")
-            assert await aim.stdout.readline() == b"model: up\n"
-            await api.delete(f"{AIM}/aimservices/chat")
-            talk.say("model", "down")
-            talk.say("model", None)
-            rest, _ = await aim.communicate()
+    async with followed(controlplane, api, tmp_path) as (talk, aim, out):
+        talk.say("model", "up")
+        assert await out.readline() == b"model: up\n"
+        await api.delete(f"{AIM}/aimservices/chat")
+        talk.say("model", "down")
+        talk.say("model", None)
+        rest, _ = await aim.communicate()
     assert (aim.returncode, rest) == (0, b"model: down\n")
 
 
@@ -151,37 +159,27 @@ async def test_it_ends_with_the_service(controlplane: ControlPlane, api: RawApi,
 async def test_who_is_cut_off_goes_on_after_the_last_line(
     controlplane: ControlPlane, api: RawApi, tmp_path: Path
 ) -> None:
-    talk = Talk()
-    async with kubelet(talk.answer) as port, asyncio.timeout(30):
-        await downloading(api, port)
-        await begin(api, "model", OF_MODEL)
-        async with following(controlplane, tmp_path, talk) as aim:
-            assert aim.stdout is not None
-            for line in ("one", "", "one"):
-                talk.say("model", line)
-                assert await aim.stdout.readline() == f"model: {line}\n".encode()
-            talk.cut("model")
-            talk.say("model", "two")
-            assert await aim.stdout.readline() == b"model: two\n"
+    async with followed(controlplane, api, tmp_path) as (talk, _, out):
+        for line in ("one", "", "one"):
+            talk.say("model", line)
+            assert await out.readline() == f"model: {line}\n".encode()
+        talk.cut("model")
+        talk.say("model", "two")
+        assert await out.readline() == b"model: two\n"
     assert [query.get("sinceTime") for _, query in talk.asked] == [None, "2026-11-24T01:02:03.000000002Z"]
 
 
 @pytest.mark.spec("FW-729")
 async def test_the_next_start_of_a_container_is_joined(controlplane: ControlPlane, api: RawApi, tmp_path: Path) -> None:
-    talk = Talk()
-    async with kubelet(talk.answer) as port, asyncio.timeout(30):
-        await downloading(api, port)
-        await begin(api, "model", OF_MODEL)
-        async with following(controlplane, tmp_path, talk) as aim:
-            assert aim.stdout is not None
-            talk.say("model", "first start")
-            assert await aim.stdout.readline() == b"model: first start\n"
-            talk.say("model", None)
-            talk.say("model", "second start")
-            running = {"name": "main", "image": "i", "imageID": "", "ready": True, "restartCount": 1}
-            merged = {"status": {"containerStatuses": [{**running, "state": {"running": {}}}]}}
-            assert (await api.merge(f"{CORE}/pods/model/status", merged)).status == 200
-            assert await aim.stdout.readline() == b"model: second start\n"
+    async with followed(controlplane, api, tmp_path) as (talk, _, out):
+        talk.say("model", "first start")
+        assert await out.readline() == b"model: first start\n"
+        talk.say("model", None)
+        talk.say("model", "second start")
+        running = {"name": "main", "image": "i", "imageID": "", "ready": True, "restartCount": 1}
+        merged = {"status": {"containerStatuses": [{**running, "state": {"running": {}}}]}}
+        assert (await api.merge(f"{CORE}/pods/model/status", merged)).status == 200
+        assert await out.readline() == b"model: second start\n"
     assert [query.get("sinceTime") for _, query in talk.asked] == [None, None], "it has said nothing before"
 
 
@@ -191,7 +189,7 @@ async def test_whose_logs_may_not_be_read_is_told_once(tmp_path: Path) -> None:
     faults.fail("GET", "/pods/hidden/log", 403, reason="Forbidden", message='pods "hidden" is forbidden')
     async with ControlPlane(middleware=faults) as plane, raw_api(plane.url) as api:
         plane.install_crds(definitions())
-        async with kubelet(talk.answer) as port, asyncio.timeout(30):
+        async with kubelet(talk.answer) as port, asyncio.timeout(60):
             await downloading(api, port)
             await begin(api, "hidden", OF_MODEL)
             async with following(plane, tmp_path, talk) as aim:
