@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from http.cookies import SimpleCookie
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -30,16 +31,18 @@ PATIENCE: Final = 60.0
 
 
 class House(NamedTuple):
-    """A console for whoever may list all of a namespace, and what it is told."""
+    """A console, and what it is told."""
 
     address: str
     feed: Feed
 
 
-@pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[House]:
+@asynccontextmanager
+async def opened(tmp_path: Path, namespace: str | None) -> AsyncIterator[House]:
+    """For whoever may list everything in a namespace; ``None``: in the cluster."""
+
     async def review(body: JsonObject) -> JsonObject:
-        return {"status": {"allowed": body["spec"]["resourceAttributes"].get("namespace") == "team-a"}}
+        return {"status": {"allowed": body["spec"]["resourceAttributes"].get("namespace") == namespace}}
 
     async with told(tmp_path, [service("team-a", "chat")]) as (broker, feed), mirror(broker.url) as present:
         port = free_port()
@@ -49,6 +52,12 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
         yield House(f"http://127.0.0.1:{port}", feed)
         running.cancel()
         await asyncio.wait((running,))
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    async with opened(tmp_path, "team-a") as house:
+        yield house
 
 
 @pytest.fixture
@@ -101,6 +110,18 @@ async def test_the_page_of_the_log_is_for_who_may_list_nodes(viewer: aiohttp.Cli
     for path in ("/bus", "/bus/holes"):
         async with viewer.get(path) as answer:
             assert (answer.status, "aimservices" in await answer.text()) == (403, False), path
+
+
+@pytest.mark.spec("FW-633", "FW-673")
+async def test_holes_are_counted_for_who_asks(tmp_path: Path) -> None:
+    jar = aiohttp.CookieJar(unsafe=True)
+    async with opened(tmp_path, None) as house, aiohttp.ClientSession(house.address, cookie_jar=jar) as operator:
+        await operator.get(f"/?token={TOKEN}")
+        for path, counted in (("/bus", False), ("/bus/holes", True)):
+            async with operator.get(path) as answer:
+                text = await answer.text()
+                assert (answer.status, 'data-label="holes"' in text) == (200, counted), path
+            assert "aimservices" in text
 
 
 @pytest.mark.spec("FW-632")
