@@ -79,6 +79,9 @@ async def test_without_the_token_nothing_is_answered(stranger: aiohttp.ClientSes
     for path in (*PAGES, "/live", "/?token=other", "/?token="):
         async with stranger.get(path) as answer:
             assert (answer.status, "chat" in await answer.text()) == (403, False), path
+    # The same for everybody, and on the page of a login before it.
+    async with stranger.get("/static/console.css") as answer:
+        assert answer.status == 200
 
 
 @pytest.mark.spec("FW-634")
