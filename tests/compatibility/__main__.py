@@ -66,7 +66,7 @@ def main() -> int:
             return 2
         found = judged(_findings(Path(folder), packages), reasons_of(yaml.safe_load(MEANT.read_text(encoding="utf-8"))))
     print("\n".join(lines_of(found)))
-    return 1 if found.open or found.stale else 0
+    return int(found.fails)
 
 
 if __name__ == "__main__":

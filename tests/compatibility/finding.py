@@ -45,6 +45,11 @@ class Judged:
     meant: tuple[tuple[Finding, str], ...]
     stale: tuple[str, ...]
 
+    @property
+    def fails(self) -> bool:
+        """Whether somebody has to look, at a break or at the list (FW-667)."""
+        return bool(self.open or self.stale)
+
 
 def judged(findings: Sequence[Finding], reasons: Mapping[str, str]) -> Judged:
     """Sort findings; ``reasons`` by name."""

@@ -13,7 +13,9 @@ from controller_runtime.json import JsonObject
 _TURNS: Final = "services of the two releases set it in turns, or one of them finds nothing"
 _MISSED: Final = "what one release writes, the other does not find"
 _UNREAD: Final = "what one release writes, the other cannot read"
+_MISREAD: Final = "what one release leaves out, the other takes for something else"
 _WORDS: Final = ("title", "description", "default")
+_BY_MEMBER: Final = ("$defs", "properties", "required", "enum", "additionalProperties")
 
 
 def compared(former: JsonObject, present: JsonObject) -> Iterator[Finding]:
@@ -64,6 +66,9 @@ def _models(name: str, old: JsonObject, new: JsonObject) -> Iterator[Finding]:
 def _model(name: str, old: JsonObject, new: JsonObject) -> Iterator[Finding]:
     if old.get("enum") != new.get("enum"):
         yield Finding(name, "", f"values {old.get('enum')} became {new.get('enum')}", _UNREAD)
+    before, now = (_bare({key: one[key] for key in one if key not in _BY_MEMBER}) for one in (old, new))
+    if before != now:
+        yield Finding(name, "", f"{before} became {now}", _UNREAD)
     had, has = old.get("properties") or {}, new.get("properties") or {}
     needed, needs = set(old.get("required") or ()), set(new.get("required") or ())
     for member, schema in had.items():
@@ -72,11 +77,25 @@ def _model(name: str, old: JsonObject, new: JsonObject) -> Iterator[Finding]:
                 yield Finding(name, member, "is gone", _UNREAD)
         elif _bare(schema) != _bare(has[member]):
             yield Finding(name, member, f"{_bare(schema)} became {_bare(has[member])}", _UNREAD)
+        # A default is not written.
+        elif member not in needed | needs and not _agree(schema.get("default"), has[member].get("default")):
+            yield Finding(
+                name, member, f"default {schema.get('default')!r} became {has[member].get('default')!r}", _MISREAD
+            )
     for member in sorted(needs - needed):
         yield Finding(name, member, "is required now", _UNREAD)
+    for member in sorted((needed - needs) & has.keys()):
+        yield Finding(name, member, "is no longer required, and the former release needs it", _UNREAD)
     if old.get("additionalProperties") is False:
         for member in sorted(has.keys() - had.keys()):
             yield Finding(name, member, "is new, and the former release takes no others", _UNREAD)
+
+
+def _agree(before: Any, now: Any) -> bool:
+    """Whether two defaults say the same of what both releases know."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        return all(_agree(before[name], now[name]) for name in before.keys() & now.keys())
+    return bool(before == now)
 
 
 def _bare(schema: Any) -> Any:

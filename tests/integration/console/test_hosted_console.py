@@ -95,6 +95,17 @@ async def test_who_logs_in_sees_the_pages_until_they_log_out(house: House, ada: 
         assert [(await one.get("/")).status for one in (ada, thief)] == [401, 401]
 
 
+@pytest.mark.spec("FW-679")
+async def test_who_logs_in_again_ends_the_session_before(house: House, ada: Browser, api: RawApi) -> None:
+    token = await planted_token(api, "default", "ada")
+    await ada.log_in(token)
+    async with browser(house.address) as thief:
+        thief.session.cookie_jar.update_cookies(ada.cookies)
+        assert (await thief.get("/")).status == 200
+        await ada.log_in(token)
+        assert [(await one.get("/")).status for one in (ada, thief)] == [200, 401]
+
+
 @pytest.mark.spec("FW-709")
 async def test_who_comes_with_the_cookie_of_another_pod_is_told_and_led_back(
     house: House, ada: Browser, api: RawApi

@@ -24,7 +24,7 @@ from controller_runtime.bus.connection import BusConnection, BusSettings, connec
 from controller_runtime.bus.outcome import PubAck
 from controller_runtime.bus.stored import count_messages
 from controller_runtime.bus.streams import ensure_streams
-from controller_runtime.bus.subjects import Layout
+from controller_runtime.bus.subjects import DEFAULT_ROOT, Layout
 
 SERVING: Final = "aim-serving"
 OBJECT: Final = Key("team", "chat")
@@ -51,15 +51,15 @@ class Installation:
         return await count_messages(bus, self.layout.state_stream, f"{self.layout.root}.state.>")
 
 
-def with_account(folder: Path, name: str) -> tuple[Installation, str]:
+def with_account(folder: Path, name: str, root: str = DEFAULT_ROOT) -> tuple[Installation, str]:
     """As `nats-keys` makes it, and the file for the broker."""
-    done = CliRunner().invoke(app, ["nats-keys", str(folder), "--account", name])
+    done = CliRunner().invoke(app, ["nats-keys", str(folder), "--account", name, "--root", root])
     assert done.exit_code == 0, done.output
     secrets = yaml.safe_load_all((folder / "secrets.yaml").read_text(encoding="utf-8"))
     (secret,) = [one for one in secrets if one["metadata"]["name"].endswith(SERVING)]
     seed = folder / "serving.nk"
     seed.write_bytes(base64.b64decode(secret["data"]["user.nk"]))
-    return Installation(Layout(), seed), (folder / "accounts.conf").read_text(encoding="utf-8")
+    return Installation(Layout(root), seed), (folder / "accounts.conf").read_text(encoding="utf-8")
 
 
 def merged(files: Iterable[str]) -> str:
@@ -104,6 +104,14 @@ async def test_of_installations_with_roots_none_writes_what_is_another_s(tmp_pat
         assert (await one.versions(ours), await two.versions(theirs)) == (1, 0)
         await _refused(ours, two.layout.state("aimservices", OBJECT))
         assert await two.versions(theirs) == 0
+
+
+@pytest.mark.spec("FW-723")
+async def test_the_users_of_an_account_are_those_of_the_root_that_is_asked_for(tmp_path: Path) -> None:
+    one, config = with_account(tmp_path, "team-b", "team-b")
+    async with NatsServer(extra_config=config) as server, one.serving(server.url) as ours:
+        assert isinstance(await ours.publish(one.layout.state("aimservices", OBJECT), b"{}", {}), PubAck)
+        await _refused(ours, Layout().state("aimservices", OBJECT))
 
 
 async def _refused(bus: BusConnection, subject: str) -> None:

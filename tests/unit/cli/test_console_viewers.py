@@ -339,6 +339,7 @@ def test_streams_are_counted_by_person_and_in_all() -> None:
         ("/", True),
         ("/objects/aimservices/a/b", True),
         ("//evil.example", False),
+        ("//[", False),
         ("/\\evil.example", False),
         ("/\t/evil.example", False),
         ("https://evil.example/", False),

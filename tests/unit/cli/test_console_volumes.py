@@ -5,7 +5,7 @@ from support.asked import Objects
 from support.builders import NOW, make, owner
 
 from aim_cli.cluster.refs import JsonObject
-from aim_cli.cluster.resources import AIM_ARTIFACT, CLAIM, NODE, POD, Resource
+from aim_cli.cluster.resources import AIM_ARTIFACT, CLAIM, NAMESPACE, NODE, POD, Resource
 from aim_cli.console import pages
 from aim_cli.console.templating import render
 from aim_cli.console.volumes import Volume, volumes
@@ -85,6 +85,14 @@ def test_the_page_finds_volumes_and_says_by_what_it_sorts() -> None:
     nothing = render("capacity.html", FRAME | pages.capacity(KNOWN, NOW, "<b>", "size"))
     assert "No volume is called so" in nothing
     assert "<b>" not in nothing
+
+
+@pytest.mark.spec("FW-631", "FW-609")
+def test_a_limit_of_nothing_is_a_limit_and_used_up() -> None:
+    namespace = make(NAMESPACE, "team", annotations={labels.ANNOTATION_STORAGE_QUOTA: "0"})
+    known = Objects((AIM_ARTIFACT, SMALL), claim(SMALL, "10Gi"), (NAMESPACE, namespace))
+    (told,) = pages.capacity(known, NOW)["limits"]
+    assert told == {"namespace": "team", "used": "10Gi", "limit": "0", "share": 100}
 
 
 @pytest.mark.spec("FW-631")

@@ -6,6 +6,7 @@ import pytest
 from support.asked import Objects
 from support.builders import NOW, condition, make
 
+from aim_artifacts.limits.quota import limits_of as limits_that_hold
 from aim_cli.cluster.refs import JsonObject
 from aim_cli.cluster.resources import (
     AIM_ARTIFACT,
@@ -24,8 +25,9 @@ from aim_cli.cluster.targets import Where
 from aim_cli.errors import Exit, UnreachableError
 from aim_cli.installation.overview import gpus_of, leaders_of, overview
 from aim_cli.installation.queues import Page, answer
-from aim_cli.objects.caches import caches, limits_of
-from aim_domain import labels
+from aim_cli.objects.caches import caches, limits_of, quotas_of
+from aim_cli.why.holders import Holder, holders
+from aim_domain import kinds, labels
 from controller_runtime import timestamp
 
 TEAM = "team"
@@ -104,9 +106,55 @@ def test_caches_tell_volume_progress_and_limits() -> None:
     row, limit = told.lines[1].split(), told.lines[3].split()
     assert row == [TEAM, "a", "Progressing", "45", "%", "3Gi", "2h", "nothing;", "it", "may", "be", "evicted"]
     assert limit == [TEAM, "3Gi", "4Gi"]
+    assert isinstance(told.data, dict)
+    (artifact,) = told.data["artifacts"]
+    assert (artifact["lastUsed"], artifact["volume"]["bytes"]) == (timestamp(LONG_AGO), 3 * 1024**3)
     assert caches(Objects(), Where(namespace="team"), NOW).lines == (
         "there is no AIMArtifact in team; -A looks in all namespaces",
     )
+
+
+@pytest.mark.spec("FW-609")
+def test_a_limit_for_all_namespaces_is_told_with_what_they_use_together() -> None:
+    config = make(AIM_CLUSTER_RUNTIME_CONFIG, "default", spec={"artifactStorageQuota": {"clusterLimit": "9Gi"}})
+    held = [Holder(name, "v", "a", 2 * 1024**3, (), "") for name in ("a", "b")]
+    known = Objects((AIM_CLUSTER_RUNTIME_CONFIG, config), *((NAMESPACE, make(NAMESPACE, name)) for name in ("a", "b")))
+    assert quotas_of(known, held, "")[-1] == ("all namespaces", 4 * 1024**3, 9 * 1024**3)
+    assert [name for name, *_ in quotas_of(known, held[:1], "a")] == ["a"]
+
+
+@pytest.mark.spec("FW-609")
+@pytest.mark.parametrize(
+    ("priority", "protected", "used", "kept"),
+    [
+        (1, False, False, ""),
+        (None, False, False, "not in use; it has no retention priority of its own"),
+        (1, True, False, "protected by its annotation"),
+        (1, True, True, "in use by pod p"),
+    ],
+)
+def test_why_a_volume_is_kept(priority: int | None, *, protected: bool, used: bool, kept: str) -> None:
+    annotations = {labels.ANNOTATION_EVICTION_PROTECTED: labels.TRUE} if protected else {}
+    spec = {} if priority is None else {"retentionPriority": priority}
+    artifact = make(AIM_ARTIFACT, "a", namespace=TEAM, annotations=annotations, spec=spec)
+    of = {"kind": "AIMArtifact", "name": "a", "uid": artifact["metadata"]["uid"], "apiVersion": "v"}
+    claim = make(CLAIM, "v", namespace=TEAM, owners=[of], spec={})
+    pod = make(POD, "p", namespace=TEAM, spec={"volumes": [{"persistentVolumeClaim": {"claimName": "v"}}]})
+    (held,) = holders([claim], [artifact], [pod] if used else [])
+    assert held.kept == kept
+
+
+@pytest.mark.spec("FW-609", "AR-442", "AR-444")
+@pytest.mark.parametrize("own", [None, "0", "-1Gi", "nonsense", "1Ki"])
+@pytest.mark.parametrize("quota", [None, "0", "-1Gi", "nonsense", "2Ki"])
+def test_the_limit_told_is_the_one_that_holds(own: str | None, quota: str | None) -> None:
+    spec = {} if quota is None else {"artifactStorageQuota": {"defaultNamespaceLimit": quota, "clusterLimit": quota}}
+    annotations = {} if own is None else {labels.ANNOTATION_STORAGE_QUOTA: own}
+    config = make(AIM_CLUSTER_RUNTIME_CONFIG, "default", spec=spec)
+    namespace = make(NAMESPACE, TEAM, annotations=annotations)
+    held = limits_that_hold(kinds.AIM_CLUSTER_RUNTIME_CONFIG.decode(config), kinds.NAMESPACE.decode(namespace))
+    told = limits_of([config], [namespace])
+    assert (told[TEAM], told.get("")) == (held.namespace, held.cluster)
 
 
 @pytest.mark.spec("FW-609")

@@ -74,7 +74,13 @@ def test_what_was_dropped_is_not_told_as_absent() -> None:
     past = at(2, version(3, 2, service("Running")))
     told = told_state(past, Scope(Target(LOGGED[0], CHAT), None))
     assert told.code is Exit.ABSENT
+    assert told.lines == ("whether AIMService team/chat was there is not known",)
     assert told.remarks[0].startswith("AIMService team/chat: not known")
+    assert told_state(past, ALL).lines == ("what there was is not known",)
+    dropped = told_state({}, Scope(Target(LOGGED[0], CHAT), None), ("the log is complete since today",))
+    assert dropped.lines == ("whether AIMService team/chat was there is not known",)
+    absent = told_state({}, Scope(Target(LOGGED[0], CHAT), None))
+    assert absent.lines == ("AIMService team/chat was not there",)
     assert of_versions((), NOW) is None
 
 
@@ -99,6 +105,31 @@ def test_nobody_can_say_that_something_came_of_which_the_past_was_dropped() -> N
     told = told_diff(at(2, later), at(4, later), ALL)
     assert (told.code, told.lines) == (Exit.WELL, ("nothing is otherwise",))
     assert told.remarks == ("AIMService team/chat: not known",)
+
+
+@pytest.mark.spec("FW-615")
+def test_what_may_have_been_replaced_meanwhile_is_shown_and_told() -> None:
+    past = at(3, version(1, 0, service("Starting")), version(5, 4, service("Running")))
+    told = told_state(past, ALL)
+    assert told.lines[1].split() == ["AIMService", "team/chat", "Starting"]
+    assert told.remarks == ("AIMService team/chat: not known: versions before this one are missing",)
+    assert told_diff(past, past, Scope(None, "team")).remarks == ("AIMService team/chat: not known",)
+    assert told_diff(past, past, Scope(None, "other")).remarks == ()
+
+
+@pytest.mark.spec("FW-615")
+def test_of_many_members_a_table_names_the_first_and_a_program_gets_all() -> None:
+    wide = {f"m{number:02}": number for number in range(20)}
+    told = told_diff(at(1, version(1, 0, service("A"))), at(1, version(1, 0, service("A", CHAT, **wide))), ALL)
+    assert told.lines[1:] == (*(f"        spec.m{n:02}: nothing -> {n}" for n in range(12)),
+                              "        and 8 more; -o json has all")  # fmt: skip
+    assert isinstance(told.data, list)
+    assert len(told.data[0]["members"]) == 20
+    owned = service("A")
+    owned["metadata"]["managedFields"] = [{"manager": "m"}]
+    assert told_diff(at(1, version(1, 0, service("A"))), at(1, version(1, 0, owned)), ALL).lines == (
+        "nothing is otherwise",
+    )
 
 
 @pytest.mark.spec("FW-615")

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Iterable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,14 @@ def test_a_limit_that_is_in_the_way_is_told_and_no_volume_made() -> None:
     assert "PersistentVolumeClaim" not in made(sandbox)
     (told,) = [one for one in found.conditions if one["type"] == "CacheReady"]
     assert "of 1 GiB" in told["message"]
+
+
+@pytest.mark.spec("FW-613")
+def test_clocks_are_moved_by_two_minutes_at_most() -> None:
+    sandbox = world(template(more_status=SIZED), quota="1Gi")
+    planned(sandbox, aim_service())
+    # Without an end, the waits for a limit that nobody raises go on.
+    assert NOW < sandbox.now <= NOW + timedelta(minutes=2)
 
 
 @pytest.mark.spec("FW-613")

@@ -196,6 +196,13 @@ def test_a_type_that_changes_how_a_list_is_applied_is_found() -> None:
 
 
 @pytest.mark.spec("FW-663")
+def test_a_rule_of_changes_that_holds_for_new_objects_as_well_is_found() -> None:
+    former = changed(rule("oldSelf.hasValue()"))
+    present = changed(rule("oldSelf.hasValue()", optionalOldSelf=True))
+    assert found(former, present) == [("spec", "rule 'oldSelf.hasValue()' is new")]
+
+
+@pytest.mark.spec("FW-663")
 def test_a_status_that_becomes_a_subresource_is_found() -> None:
     former = changed(lambda spec: version(spec)["subresources"].pop("status"))
     assert found(former, BOX) == [("subresources.status", "is new")]
@@ -269,6 +276,11 @@ def test_a_finding_counts_unless_somebody_gave_a_reason_and_a_reason_without_fin
     assert judged([ONE, OTHER], reasons) == Judged((ONE,), ((OTHER, "never read"),), ())
     stale = judged([ONE], reasons)
     assert stale == Judged((ONE,), (), ("boxes v1 spec.b: is gone",))
+    assert [one.fails for one in (judged([ONE], {}), judged([], reasons), judged([OTHER], reasons))] == [
+        True,
+        True,
+        False,
+    ]
     assert list(lines_of(stale)) == [
         "breaks: boxes v1 spec.a: is gone; nobody reads it",
         "stale: boxes v1 spec.b: is gone: no such finding any more, take it out of tests/compatibility/meant.yaml",

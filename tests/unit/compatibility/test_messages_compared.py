@@ -23,12 +23,18 @@ BREAKS: dict[str, Change] = {
     "stream AIM_DECISIONS ": lambda said: said["streams"].pop("AIM_DECISIONS"),
     "subjects sync": lambda said: said["subjects"].update(sync="aim.marker.part"),
     "headers EPOCH": lambda said: said["headers"].update(EPOCH="Aim-Term"),
+    "headers CE_SOURCE": lambda said: said["headers"].pop("CE_SOURCE"),
     "types delete": lambda said: said["types"].update(delete="com.amd.eai.aim.object.gone"),
     "marker fold": lambda said: said["marker"]["fold"].update(type="int"),
     "marker term": lambda said: said["marker"].update(term={"type": "str", "required": True}),
     "marker epoch": lambda said: said["marker"].pop("epoch"),
     f"{RECORD} service": lambda said: record(said)["properties"].update(service={"type": "integer"}),
     f"{RECORD} term": lambda said: record(said)["required"].append("term"),
+    f"{RECORD} id": lambda said: record(said)["required"].remove("id"),
+    f"{RECORD} at": lambda said: record(said)["properties"].pop("at"),
+    f"{RECORD} outcome": lambda said: record(said)["properties"]["outcome"].update(default="done"),
+    "ObjectKey ": lambda said: record(said)["$defs"]["ObjectKey"].update(maxItems=3),
+    "Fact attempts": lambda said: said["models"]["Fact"]["properties"]["attempts"].update(type="string"),
     "RecordedWrite verb": lambda said: record(said)["$defs"]["RecordedWrite"]["properties"].update(verb={}),
 }
 
@@ -48,6 +54,27 @@ def test_what_may_be_left_out_and_words_break_nobody() -> None:
     present = copy.deepcopy(former)
     present["headers"]["TERM"] = "Aim-Term"
     present["marker"]["term"] = {"type": "str", "required": False}
+    del present["marker"]["fold"]
     record(present)["properties"]["service"]["description"] = "who decided"
+    record(present)["properties"]["term"] = {"type": "string", "default": ""}
+    record(present)["properties"]["reads"]["default"]["term"] = ""
+    del record(present)["properties"]["outcome"]
     assert list(compared(former, former)) == []
     assert list(compared(former, present)) == []
+
+
+@pytest.mark.spec("FW-714")
+def test_who_takes_no_other_members_is_broken_by_one_more_or_one_less() -> None:
+    closed = told()
+    record(closed)["additionalProperties"] = False
+    one_more = copy.deepcopy(closed)
+    record(one_more)["properties"]["term"] = {"type": "string", "default": ""}
+    assert [one.path for one in compared(closed, one_more)] == ["term"]
+    assert [one.path for one in compared(one_more, closed)] == ["term"]
+
+
+@pytest.mark.spec("FW-714")
+def test_a_value_more_is_found_as_the_former_release_cannot_read_it() -> None:
+    present = told()
+    record(present)["$defs"]["Category"]["enum"].append("Weather")
+    assert [one.where for one in compared(told(), present)] == ["Category"]

@@ -11,6 +11,7 @@ from aim_domain.parts import ARTIFACTS, HTTP_ROUTES, SERVICES, TEMPLATES
 from aim_packaging.chart import outdated, permission_table, write
 from aim_packaging.permission_page import page
 from aim_packaging.services import definitions
+from aim_packaging.values import Values
 from controller_runtime import (
     ApiVerb,
     Child,
@@ -204,6 +205,21 @@ def test_the_console_only_asks_about_its_viewers() -> None:
         ("authorization.k8s.io", "subjectaccessreviews", "create"),
     ]
     assert "| cluster | authentication.k8s.io | tokenreviews |  | create |" in page(permission_table())
+
+
+@pytest.mark.spec("FW-535", "FW-683")
+def test_the_reading_user_of_command_and_console_writes_nothing_on_the_broker() -> None:
+    allowed = permission_table()["reader"]["publish"]["allow"]
+    assert all(subject.startswith("$JS.API.") for subject in allowed)
+    changes = ("STREAM.CREATE", "STREAM.UPDATE", "STREAM.MSG.DELETE", "STREAM.PURGE", "STREAM.DELETE")
+    assert [subject for subject in allowed if subject.removeprefix("$JS.API.").startswith(changes)] == []
+
+
+@pytest.mark.spec("FW-683")
+def test_the_console_is_one_pod_that_is_off_and_closed_unless_values_say_otherwise() -> None:
+    values = Values()
+    assert values.services.console["replicas"] == 1, "sessions are in the memory of one"
+    assert (values.console.enable, values.console.namespaces) == (False, [])
 
 
 @pytest.mark.spec("FW-535")

@@ -34,6 +34,9 @@ def test_no_reason_is_explained_that_nobody_tells() -> None:
 def test_every_condition_of_every_kind_is_explained() -> None:
     told = {type_ for kind in COMPONENT_ORDER for type_ in reasons_page.conditions_of(kind)}
     assert told == CONDITIONS.keys()
+    shown = reasons_page.page()
+    assert [type_ for type_ in told if f"| `{type_}` |" not in shown] == []
+    assert [one.name for one in ALL if f"| `{one.name}` |" not in shown] == []
 
 
 @pytest.mark.spec("FW-692")
@@ -46,7 +49,9 @@ def test_a_reason_with_a_remedy_leads_to_it() -> None:
     # Some of Kubernetes' own never become a condition.
     known = [reason for reason in ALL if reason.name in REMEDIES]
     assert {one.name for one in known} >= {"AuthError", "GPUNotAvailable", "PathConflict", "WaitingForEviction"}
+    shown = reasons_page.page()
     for reason in known:
         target = re.search(r"\(\.\./([^)]+)\)", reason.remedy)
         assert target is not None, reason
         assert reason.name in sections[target[1]], reason
+        assert re.search(rf"^\| `{reason.name}` \|.*{re.escape(reason.remedy)} \|$", shown, re.MULTILINE), reason

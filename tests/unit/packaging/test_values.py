@@ -15,6 +15,8 @@ from aim_packaging.keys import manifests, new_key
 from aim_packaging.values import Traces, Values, Workload
 from aim_packaging.values_files import schema_json, values_yaml
 
+POD_SECTIONS = ("Workload", "Nats")
+
 
 @pytest.mark.spec("FW-537", "FW-326")
 def test_the_file_of_values_says_the_defaults_and_no_more() -> None:
@@ -44,6 +46,18 @@ def test_a_name_that_is_none_is_refused_everywhere() -> None:
     assert schema["additionalProperties"] is False
     assert all(one["additionalProperties"] is False for name, one in schema["$defs"].items() if name != "Global")
     assert schema["$defs"]["Services"]["properties"]["serving"] == {"$ref": "#/$defs/Workload"}
+
+
+@pytest.mark.spec("FW-708")
+def test_labels_of_selectors_sections_and_the_port_of_the_probes_may_not_be_taken() -> None:
+    schema = json.loads(schema_json())
+    defs = schema["$defs"]
+    selected = {f"app.kubernetes.io/{name}" for name in ("name", "instance", "component")}
+    for labels in (schema["properties"]["commonLabels"], *(defs[of]["properties"]["podLabels"] for of in POD_SECTIONS)):
+        assert selected <= {name for name, may_be in labels["properties"].items() if may_be is False}
+    assert {"nats", "metrics", "services", "manager"} <= set(schema["required"])
+    assert defs["Nats"]["required"] == sorted(defs["Nats"]["properties"])
+    assert defs["Metrics"]["properties"]["port"]["not"] == {"const": 8081}
 
 
 @pytest.mark.spec("FW-572")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 import structlog
 from starlette.requests import ClientDisconnect, Request
@@ -152,8 +152,7 @@ def _asked_for(request: Request) -> str:
 
 def _own_path(path: str) -> str:
     """The path, if it leads nowhere else. Browsers take a backslash for a slash, and leave tabs out."""
-    parts = urlsplit(path)
-    is_path = path.startswith("/") and not path.startswith("//") and not parts.netloc
+    is_path = path.startswith("/") and not path.startswith("//")
     return path if is_path and path.isprintable() and "\\" not in path else "/"
 
 

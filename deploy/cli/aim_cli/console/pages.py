@@ -219,7 +219,7 @@ def _node(obj: JsonObject, pods: Iterable[JsonObject]) -> JsonObject:
 
 
 def _limit(namespace: str, used: int, limit: int | None) -> JsonObject:
-    share = 100 * used / limit if limit else 0
+    share = 0 if limit is None else 100 * used / max(1, limit)
     told = "" if limit is None else told_size(limit)
     return {"namespace": namespace, "used": told_size(used), "limit": told, "share": min(100, share)}
 

@@ -108,8 +108,14 @@ def told_state(past: Past, scope: Scope, remarks: tuple[str, ...] = ()) -> Answe
     code = Exit.ABSENT if scope.target is not None and not bodies else Exit.WELL
     lines = columns(("KIND", "NAME", "STATE"), sorted(rows))
     if not bodies:
-        lines = (f"{scope.target} was not there" if scope.target else "there was nothing",)
+        lines = (_nothing(scope, is_known=not (remarks or unknown)),)
     return Answer(list(bodies.values()), lines, code, (*remarks, *unknown))
+
+
+def _nothing(scope: Scope, *, is_known: bool) -> str:
+    if scope.target is None:
+        return "there was nothing" if is_known else "what there was is not known"
+    return f"{scope.target} was not there" if is_known else f"whether {scope.target} was there is not known"
 
 
 def told_diff(before: Past, after: Past, scope: Scope, remarks: tuple[str, ...] = ()) -> Answer:

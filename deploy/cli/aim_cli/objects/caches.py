@@ -9,9 +9,10 @@ from aim_cli.cluster.refs import Cluster, JsonObject
 from aim_cli.cluster.resources import AIM_ARTIFACT, AIM_CLUSTER_RUNTIME_CONFIG, CLAIM, NAMESPACE, POD
 from aim_cli.cluster.states import state_of
 from aim_cli.cluster.targets import Where, nothing
-from aim_cli.sizes import age, bytes_of, told_size
+from aim_cli.sizes import age, told_size
 from aim_cli.why.holders import Holder, holders
 from aim_domain import labels
+from controller_runtime import quantity
 
 _HEADER = ("NAMESPACE", "NAME", "STATE", "PROGRESS", "VOLUME", "LAST USED", "KEPT BECAUSE")
 
@@ -53,18 +54,26 @@ def quotas_of(cluster: Cluster, held: Iterable[Holder], namespace: str) -> list[
 
 
 def limits_of(configs: list[JsonObject], namespaces: list[JsonObject]) -> dict[str, int | None]:
-    """Bytes that may be used, by namespace; that of all of them under the empty name; ``None`` = unlimited."""
+    """Bytes that may be used, by namespace; that of all of them under the empty name; ``None`` = unlimited.
+
+    What is no limit counts as the artifacts service counts it (AR-442, AR-444): as absent.
+    """
     config = next((one for one in configs if one["metadata"]["name"] == "default"), {})
     quota = (config.get("spec") or {}).get("artifactStorageQuota") or {}
-    default = bytes_of(quota["defaultNamespaceLimit"]) if "defaultNamespaceLimit" in quota else None
+    default = _bytes(quota.get("defaultNamespaceLimit"))
     found: dict[str, int | None] = {}
     for one in namespaces:
-        own = (one["metadata"].get("annotations") or {}).get(labels.ANNOTATION_STORAGE_QUOTA)
-        unlimited = (own or "").strip().lower() == "unlimited"
-        found[one["metadata"]["name"]] = None if unlimited else bytes_of(own) or default if own else default
-    if "clusterLimit" in quota:
-        found[""] = bytes_of(quota["clusterLimit"])
+        text = ((one["metadata"].get("annotations") or {}).get(labels.ANNOTATION_STORAGE_QUOTA) or "").strip()
+        own = _bytes(text)
+        found[one["metadata"]["name"]] = None if text.lower() == "unlimited" else default if own is None else own
+    if (everything := _bytes(quota.get("clusterLimit"))) is not None:
+        found[""] = everything
     return found
+
+
+def _bytes(limit: object) -> int | None:
+    parsed = quantity.parse_or_none(limit if isinstance(limit, int | str) else None)
+    return parsed.ceiling if parsed is not None and parsed.value >= 0 else None
 
 
 def _limit(limit: int | None) -> str:

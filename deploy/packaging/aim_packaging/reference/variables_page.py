@@ -46,6 +46,7 @@ PREDICTORS: Final[Mapping[str, str]] = {
     "VLLM_ENABLE_METRICS": "`true`",
     "AIM_MODEL_ID": "`modelId` of the first source of the template",
     "AIM_PROFILE_ID": "`profileId` of the template, or the id of the custom profile, which nothing overrides",
+    "AIM_ID": "`aimId` of the template, with a custom profile alone; nothing overrides it",
     "AIM_METRIC": "`metric` of the template",
     "AIM_PRECISION": "`precision` of the template",
     "AIM_ENGINE_ARGS": "arguments of the engine as JSON; of all levels, member by member",
@@ -56,7 +57,8 @@ DISCOVERY: Final[Mapping[str, str]] = {
     "AIM_GPU_COUNT": "how many of it",
     "AIM_METRIC": "`metric` of the template",
     "AIM_PRECISION": "`precision` of the template",
-    "AIM_PROFILE_ID": "`profileId` of the template",
+    "AIM_PROFILE_ID": "`profileId` of the template, or the id of the custom profile, which nothing overrides",
+    "AIM_ID": "`aimId` of the template, with a custom profile alone; nothing overrides it",
     "AIM_LOG_LEVEL": "`CRITICAL`, so that only the profile is printed",
     "AIM_LOG_LEVEL_ROOT": "the same",
 }
