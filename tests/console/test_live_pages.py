@@ -72,6 +72,37 @@ async def test_news_wait_while_somebody_types(browser: Tab, crowded: Site) -> No
     assert await browser.evaluate("document.querySelector('input').value") == typed
 
 
+@pytest.mark.spec("FW-644")
+async def test_what_is_open_stays_open(browser: Tab, crowded: Site) -> None:
+    await crowded.feed.change(service("team-3", "reader", "Starting"))
+    await browser.open(crowded.url("/objects/aimservices/team-3/reader"))
+    await browser.until("document.getElementById('live').textContent === 'live'")
+    spec = "[...document.querySelectorAll('details')].find((one) => one.innerText.startsWith('Spec'))"
+    assert not await browser.evaluate(f"{spec}.open")
+    await browser.evaluate(f"{spec}.open = true")
+    await crowded.feed.change(service("team-3", "reader", "Failed"))
+    await browser.until("document.querySelector('h1').innerText.includes('Failed')")
+    assert await browser.evaluate(f"{spec}.open")
+
+
+@pytest.mark.spec("FW-632")
+async def test_news_wait_while_something_is_selected(browser: Tab, crowded: Site) -> None:
+    await crowded.feed.change(service("team-4", "reader", "Starting"))
+    await browser.open(crowded.url("/objects/aimservices/team-4/reader"))
+    await browser.until("document.getElementById('live').textContent === 'live'")
+    await browser.evaluate("getSelection().selectAllChildren(document.querySelector('h1'))")
+    await crowded.feed.change(service("team-4", "reader", "Failed"))
+
+    async def is_told() -> bool:
+        return "Failed" in await browser.evaluate("fetch(location.href).then((answer) => answer.text())")
+
+    await eventually(is_told, "the console knows the change")
+    await browser.evaluate("renew()")
+    assert "Failed" not in await browser.evaluate("document.querySelector('h1').innerText")
+    await browser.evaluate("getSelection().empty()")
+    await browser.until("document.querySelector('h1').innerText.includes('Failed')")
+
+
 @pytest.mark.spec("FW-636", "FW-642")
 async def test_a_broker_that_is_away_is_told_and_comes_back(browser: Tab, tmp_path: Path, pictures: Path) -> None:
     async with site(tmp_path, cluster(3)) as small:

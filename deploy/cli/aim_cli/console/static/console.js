@@ -128,6 +128,7 @@ if (!/\/(story|past|replay|holes)(\/|$)/.test(location.pathname)) {
   };
   document.addEventListener("visibilitychange", () => { if (waiting) { renew(); } });
   document.addEventListener("focusout", () => { if (waiting) { setTimeout(renew, 50); } });
+  document.addEventListener("selectionchange", () => { if (waiting) { setTimeout(renew, 50); } });
 }
 
 document.addEventListener("keydown", (event) => {
