@@ -1,7 +1,10 @@
-"""What a shell offers for a word that is half typed (FW-705). Whatever goes wrong, it offers nothing."""
+"""What is offered for a word that is half typed (FW-705). Whatever goes wrong, nothing is."""
 
 # The command line knows these functions from its start (FW-555).
 # ruff: noqa: PLC0415
+import re
+import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import typer
@@ -13,6 +16,7 @@ if TYPE_CHECKING:
 _SERVICE: Final = "aimservice"
 _MOST: Final = 500
 _SECONDS: Final = 2.0
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _NAMES_ALONE: Final = {"Accept": "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"}
 
 
@@ -29,11 +33,11 @@ def names(context: typer.Context, incomplete: str) -> list[str]:
 
     given = context.params
     kind = known_kind(str(given.get("kind") or _SERVICE))
-    if kind is None:
-        return []
     namespace, slash, _ = incomplete.rpartition("/")
-    where = Where(given.get("kubeconfig"), given.get("context"), given.get("namespace"))
-    return [f"{namespace}{slash}{one}" for one in _found(kind, where, namespace if slash else None)]
+    if kind is None or (slash and not _NAME.fullmatch(namespace)):
+        return []
+    where = Where(given.get("kubeconfig"), given.get("context"), namespace if slash else given.get("namespace"))
+    return [f"{namespace}{slash}{one}" for one in _found(kind, where)]
 
 
 def namespaces(context: typer.Context) -> list[str]:
@@ -41,25 +45,28 @@ def namespaces(context: typer.Context) -> list[str]:
     from aim_cli.cluster.resources import NAMESPACE
     from aim_cli.cluster.targets import Where
 
-    return _found(NAMESPACE, Where(context.params.get("kubeconfig"), context.params.get("context")), None)
+    return _found(NAMESPACE, Where(context.params.get("kubeconfig"), context.params.get("context")))
 
 
-def _found(kind: "Resource", where: "Where", namespace: str | None) -> list[str]:
+def _found(kind: "Resource", where: "Where") -> list[str]:
+    """Names of objects, as far as they are known in time; shells evaluate what they are offered, so no other words."""
+    found: list[str] = []
+    # Credentials may come from a program, and an answer may drip: the limit is for all of it.
+    asking = threading.Thread(target=_ask, args=(kind, where, found), daemon=True)
+    asking.start()
+    asking.join(_SECONDS)
+    return [name for name in tuple(found) if _NAME.fullmatch(name)]
+
+
+def _ask(kind: "Resource", where: "Where", found: list[str]) -> None:
     import json
 
-    import urllib3
-
     from aim_cli.cluster.asking import reading
-    from aim_cli.errors import CliError
-    from controller_runtime.kube.errors import KubeError
     from controller_runtime.kube.kinds import collection_path
 
-    try:
-        scope = (where.default if namespace is None else namespace) if kind.namespaced else None
-        with reading(where.kubeconfig, where.context) as cluster:
-            url = f"{cluster.server}{collection_path(kind, scope)}?limit={_MOST}"
-            headers = {**cluster.headers, **_NAMES_ALONE}
-            answer = cluster.pool.request("GET", url, headers=headers, timeout=_SECONDS, retries=False)
-            return [str(one["metadata"]["name"]) for one in json.loads(answer.data).get("items") or ()]
-    except (CliError, KubeError, urllib3.exceptions.HTTPError, OSError, ValueError):
-        return []
+    # Who presses a key is told nothing, whatever it is that went wrong.
+    with suppress(Exception), reading(where.kubeconfig, where.context) as cluster:
+        path = collection_path(kind, where.default if kind.namespaced else None)
+        headers = {**cluster.headers, **_NAMES_ALONE}
+        answer = cluster.pool.request("GET", f"{cluster.server}{path}?limit={_MOST}", headers=headers, retries=False)
+        found += [str(one["metadata"]["name"]) for one in json.loads(answer.data)["items"]]

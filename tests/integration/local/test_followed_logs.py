@@ -34,12 +34,17 @@ class Talk:
         self.said: defaultdict[str, asyncio.Queue[str | None]] = defaultdict(asyncio.Queue)
         self.told: defaultdict[str, list[str]] = defaultdict(list)
         self.asked: list[tuple[str, Mapping[str, str]]] = []
+        self.answers: dict[str, web.StreamResponse] = {}
 
     def say(self, pod: str, line: str | None) -> None:
         self.said[pod].put_nowait(line)
 
     def cut(self, pod: str) -> None:
         self.say(pod, CUT)
+
+    async def complain(self, pod: str, words: str) -> None:
+        """The kubelet says something itself."""
+        await self.answers[pod].write(f"{words}\n".encode())
 
     def end(self) -> None:
         for name in self.said:
@@ -48,7 +53,7 @@ class Talk:
     async def answer(self, request: web.Request) -> web.StreamResponse:
         pod, told = request.match_info["pod"], self.told[request.match_info["pod"]]
         self.asked.append((pod, request.query))
-        response = web.StreamResponse()
+        response = self.answers[pod] = web.StreamResponse()
         await response.prepare(request)
         if "sinceTime" in request.query:
             # A kubelet knows the time by the second.
@@ -81,10 +86,20 @@ async def downloading(api: RawApi, port: int) -> None:
         assert told.status == 200, told.body
 
 
-async def begin(api: RawApi, name: str, carried: dict[str, str]) -> None:
+async def begin(api: RawApi, name: str, carried: dict[str, str], *containers: str) -> None:
     """A pod on the node."""
-    spec: JsonObject = {"nodeName": "n1", "containers": [{"name": "main", "image": "i"}]}
+    spec: JsonObject = {
+        "nodeName": "n1",
+        "containers": [{"name": one, "image": "i"} for one in containers or ("main",)],
+    }
     await api.created(f"{CORE}/pods", {"metadata": {"name": name, "labels": carried}, "spec": spec})
+
+
+async def state(api: RawApi, name: str, restarts: int, **state: JsonObject) -> None:
+    """What became of the container of a pod."""
+    told = {"name": "main", "image": "i", "imageID": "", "ready": True, "restartCount": restarts, "state": state}
+    merged = await api.merge(f"{CORE}/pods/{name}/status", {"status": {"containerStatuses": [told]}})
+    assert merged.status == 200, merged.body
 
 
 @asynccontextmanager
@@ -156,31 +171,48 @@ async def test_it_ends_with_the_service(controlplane: ControlPlane, api: RawApi,
 
 
 @pytest.mark.spec("FW-729")
-async def test_who_is_cut_off_goes_on_after_the_last_line(
+async def test_where_the_kubelet_was_lost_it_goes_on_after_the_last_line(
     controlplane: ControlPlane, api: RawApi, tmp_path: Path
 ) -> None:
     async with followed(controlplane, api, tmp_path) as (talk, _, out):
+        await state(api, "model", 0, running={})
         for line in ("one", "", "one"):
             talk.say("model", line)
             assert await out.readline() == f"model: {line}\n".encode()
         talk.cut("model")
         talk.say("model", "two")
         assert await out.readline() == b"model: two\n"
-    assert [query.get("sinceTime") for _, query in talk.asked] == [None, "2026-11-24T01:02:03.000000002Z"]
+        # What the kubelet says itself has no time.
+        await talk.complain("model", "failed to watch the file")
+        assert await out.readline() == b"model: failed to watch the file\n"
+        talk.cut("model")
+        talk.say("model", "three")
+        assert await out.readline() == b"model: three\n"
+    assert [query.get("sinceTime") for _, query in talk.asked] == [
+        None,
+        "2026-11-24T01:02:03.000000002Z",
+        "2026-11-24T01:02:03.000000003Z",
+    ]
 
 
 @pytest.mark.spec("FW-729")
-async def test_the_next_start_of_a_container_is_joined(controlplane: ControlPlane, api: RawApi, tmp_path: Path) -> None:
+async def test_the_next_start_of_a_container_is_joined_and_one_that_ended_left(
+    controlplane: ControlPlane, api: RawApi, tmp_path: Path
+) -> None:
     async with followed(controlplane, api, tmp_path) as (talk, _, out):
         talk.say("model", "first start")
         assert await out.readline() == b"model: first start\n"
+        await state(api, "model", 0, terminated={"exitCode": 1})
         talk.say("model", None)
+        # Whoever looked for this pod has looked for the other one again.
+        await begin(api, "other", OF_MODEL)
+        talk.say("other", "up")
+        assert await out.readline() == b"other: up\n"
         talk.say("model", "second start")
-        running = {"name": "main", "image": "i", "imageID": "", "ready": True, "restartCount": 1}
-        merged = {"status": {"containerStatuses": [{**running, "state": {"running": {}}}]}}
-        assert (await api.merge(f"{CORE}/pods/model/status", merged)).status == 200
+        await state(api, "model", 1, running={})
         assert await out.readline() == b"model: second start\n"
-    assert [query.get("sinceTime") for _, query in talk.asked] == [None, None], "it has said nothing before"
+    asked = [(pod, query.get("sinceTime")) for pod, query in talk.asked]
+    assert asked == [("model", None), ("other", None), ("model", None)], "the next start has said nothing before"
 
 
 @pytest.mark.spec("FW-729")
@@ -191,7 +223,7 @@ async def test_whose_logs_may_not_be_read_is_told_once(tmp_path: Path) -> None:
         plane.install_crds(definitions())
         async with kubelet(talk.answer) as port, asyncio.timeout(60):
             await downloading(api, port)
-            await begin(api, "hidden", OF_MODEL)
+            await begin(api, "hidden", OF_MODEL, "main", "beside")
             async with following(plane, tmp_path, talk) as aim:
                 assert aim.stderr is not None
                 assert aim.stdout is not None

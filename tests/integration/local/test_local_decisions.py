@@ -164,6 +164,9 @@ async def test_a_log_is_bounded_and_can_be_followed() -> None:
     log.write(b"first\n" * (LIMIT // 6 + 10))
     log.close()
     rest = b"".join([chunk async for chunk in followed])
+    bar = ContainerLog()
+    bar.write(b"1 % \r" * LIMIT)
+    assert len(bar.read()) == LIMIT, "nor a line without an end"
     assert len(rest) <= LIMIT, "who cannot follow misses what was dropped"
     assert rest.startswith(b"first\n")
 

@@ -51,7 +51,8 @@ def replay(
     from aim_cli.running import run
     from controller_runtime.bus.broker_urls import without_credentials
 
-    if every == bool(kind or namespace):
+    some = bool(kind or namespace)
+    if (every and some) or not (every or some or nats_url.endswith(SUFFIX)):
         complain("aim: name either an object, a kind, a namespace (-n) or a file of `aim export`, or --all decisions")
         raise typer.Exit(Exit.WORDS)
     if kind is not None and kind.endswith(SUFFIX):

@@ -1,5 +1,6 @@
 """``aim logs``: what the pods of a service say, of whatever phase it is in (FW-616, FW-685, FW-729)."""
 
+import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -24,6 +25,7 @@ _DISCOVERY: Final = "discovery"
 _PAUSE: Final = 1.0
 """Seconds between two looks for pods that are new."""
 _REFUSED: Final = (401, 403)
+_STAMP: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}(?:Z|[+-]\d\d:\d\d)) ")
 _LAST_WORDS: Final = 5.0
 """Seconds for pods of a service that is gone."""
 
@@ -35,6 +37,7 @@ class Speaker:
     Attributes:
         start: which one of the container, counted from zero.
         previous: it has ended and waits for its next start, so what it said is what the one before said.
+        running: it may say more.
     """
 
     pod: Ref
@@ -42,6 +45,7 @@ class Speaker:
     phase: str
     start: int = 0
     previous: bool = False
+    running: bool = False
 
     @property
     def told(self) -> tuple[Ref, str, int]:
@@ -109,8 +113,9 @@ def _of(pods: list[JsonObject], phase: str) -> list[Speaker]:
 def _speaker(ref: Ref, name: str, phase: str, pod: JsonObject) -> Speaker:
     told = (pod.get("status") or {}).get("containerStatuses") or ()
     status: JsonObject = next((one for one in told if one.get("name") == name), {})
-    waits = "waiting" in (status.get("state") or {}) and "terminated" in (status.get("lastState") or {})
-    return Speaker(ref, name, phase, int(status.get("restartCount") or 0), waits)
+    state = status.get("state") or {}
+    waits = "waiting" in state and "terminated" in (status.get("lastState") or {})
+    return Speaker(ref, name, phase, int(status.get("restartCount") or 0), waits, "running" in state)
 
 
 def say(cluster: KubeReader, some: list[Speaker], tail: int, tell: Callable[[str], None]) -> dict[Speaker, str]:
@@ -174,6 +179,8 @@ class _Heard:
     ) -> None:
         self.unread: list[OSError] = []
         self._remark = remark
+        self._remarks: set[str] = set()
+        self._silent: set[tuple[Ref, str, int]] = set()
         self._last: dict[tuple[Ref, str, int], str] = {}
         self._cluster = cluster
         self._tail = tail
@@ -187,8 +194,10 @@ class _Heard:
         """Listen to whoever was not listened to."""
         self._threads = [one for one in self._threads if one.is_alive()]
         for speaker in some:
-            if speaker.told not in self._told:
+            # An API server that loses the kubelet ends its answer as if all had been said.
+            if speaker.told not in self._told or (speaker.running and speaker.told in self._silent):
                 self._told.add(speaker.told)
+                self._silent.discard(speaker.told)
                 thread = threading.Thread(target=self._listen, args=(speaker,), daemon=True)
                 thread.start()
                 self._threads.append(thread)
@@ -206,24 +215,39 @@ class _Heard:
 
     def _listen(self, speaker: Speaker) -> None:
         try:
-            for moment, line in heard_of(self._cluster, speaker, self._tail, self._last.get(speaker.told, "")):
-                with self._whole:
-                    if self._stopped:
+            try:
+                for moment, line in heard_of(self._cluster, speaker, self._tail, self._last.get(speaker.told, "")):
+                    if not self._say(self._tell, f"{speaker.pod.name}: {line}"):
                         return
-                    self._tell(f"{speaker.pod.name}: {line}")
-                self._last[speaker.told] = moment
-        except (ApiError, urllib3.exceptions.HTTPError) as error:
-            if isinstance(error, ApiError) and error.code in _REFUSED:
-                self._remark(f"{speaker.pod}: {error.message}")
-            else:
-                # Who has not begun yet, or was cut off, is asked again.
-                self._told.discard(speaker.told)
+                    self._last[speaker.told] = moment
+                self._silent.add(speaker.told)
+            except (ApiError, urllib3.exceptions.HTTPError) as error:
+                if isinstance(error, ApiError) and error.code in _REFUSED:
+                    self._remark_once(f"{speaker.pod}: {error.message}")
+                else:
+                    # Who has not begun yet, or was cut off, is asked again.
+                    self._told.discard(speaker.told)
         except OSError as error:
             self.unread.append(error)
+
+    def _remark_once(self, text: str) -> None:
+        """Of a pod with several containers, too."""
+        if text not in self._remarks:
+            self._remarks.add(text)
+            self._say(self._remark, text)
+
+    def _say(self, tell: Callable[[str], None], text: str) -> bool:
+        """Whether it could be told."""
+        with self._whole:
+            if not self._stopped:
+                tell(text)
+            return not self._stopped
 
 
 def heard_of(cluster: KubeReader, speaker: Speaker, tail: int, last: str) -> Iterator[tuple[str, str]]:
     """What one container says, each line with its time as the kubelet writes it, which has always the same length.
+
+    What the kubelet itself says in between, of errors, has none; it is told with the time of the line before.
 
     Args:
         last: time of the last line that was heard; what is not later is left out. If empty, it begins with the tail.
@@ -234,9 +258,12 @@ def heard_of(cluster: KubeReader, speaker: Speaker, tail: int, last: str) -> Ite
     # Since a whole second, as the API server rounds it.
     begin = f"sinceTime={quote(last)}" if last else f"tailLines={tail}"
     for said in cluster.lines(f"{_path(speaker)}&follow=true&timestamps=true&{begin}"):
-        moment, _, line = said.partition(" ")
-        if moment > last:
-            yield moment, line
+        stamp = _STAMP.match(said)
+        if stamp is None:
+            yield last, said
+        elif stamp[1] > last:
+            last = stamp[1]
+            yield last, said[stamp.end() :]
 
 
 def lines_of(cluster: KubeReader, speaker: Speaker, tail: int) -> Iterator[str]:

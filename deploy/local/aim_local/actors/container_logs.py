@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Final, NamedTuple, final
 
 LIMIT: Final = 256 * 1024
-"""Bytes kept of a log; the oldest lines go first, the last stays."""
+"""Bytes kept of a log; the oldest go first."""
 _END_OF_LINE: Final = re.compile(rb"(?<=\n)")
 
 
@@ -69,6 +69,10 @@ class ContainerLog:
         while self._size > LIMIT and len(self._lines) > 1:
             self._size -= len(self._lines.popleft().text)
             self._dropped += 1
+        if self._size > LIMIT:
+            # A line without an end, such as a progress bar.
+            del self._lines[0].text[: self._size - LIMIT]
+            self._size = LIMIT
         self._notify()
 
     def close(self) -> None:

@@ -110,8 +110,11 @@ def _container(pod: JsonObject, asked: str) -> str:
 
 
 async def _chunks(reply: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    """As the real server does, it ends as if all had been said where the kubelet is lost."""
     try:
         async for chunk in reply.content.iter_any():
             yield chunk
+    except aiohttp.ClientError:
+        return
     finally:
         reply.close()
