@@ -12,7 +12,7 @@ from bench.site import WARM, Site, service_body
 
 from aim_domain import kinds
 from aim_local.demo.summary import complaints
-from controller_runtime import Key
+from controller_runtime import JsonObject, Key
 
 WARM_UPS: Final = 3
 ROUNDS: Final = 20
@@ -85,19 +85,17 @@ async def _until_running(site: Site, key: Key) -> float:
     try:
         seen = await site.services.until_seen([key], _PATIENCE)
     except TimeoutError as error:
-        print(error, *await _said_of(site, key), sep="\n", file=sys.stderr)
+        pods = (await site.client.list(kinds.POD, key.namespace)).items
+        said = "\n".join([str(error), complaints(site.services.present.get(key) or {}), *map(_said_of, pods)])
+        if all((pod["spec"].get("nodeName")) for pod in pods):
+            raise TimeoutError(said) from error
+        print(said, file=sys.stderr)
         seen = await site.services.until_seen([key], _OVERLOOKED)
     return seen[key] - begun
 
 
-async def _said_of(site: Site, key: Key) -> list[str]:
-    """What does not hold of a service, and of the Jobs and Pods of its namespace."""
-    lines = [complaints(site.services.present.get(key) or {})]
-    for kind in (kinds.JOB, kinds.POD):
-        for obj in (await site.client.list(kind, key.namespace)).items:
-            status = obj.get("status") or {}
-            lines.append(f"  {kind.kind} {obj['metadata']['name']}: {status.get('phase', '')}\n{complaints(obj)}")
-    return lines
+def _said_of(pod: JsonObject) -> str:
+    return f"  Pod {pod['metadata']['name']}: {(pod.get('status') or {}).get('phase', '')}\n{complaints(pod)}"
 
 
 def _by_service(subject: str, ledgers: Sequence[Ledger], objects: int) -> list[Figure]:

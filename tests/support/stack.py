@@ -211,7 +211,7 @@ async def started_platform(
         await platform.apply(demo_files()[:-1])
         yield platform
         if cluster is ClusterKind.REAL and FOLDER:
-            await asyncio.to_thread(note, folder, Path(FOLDER))
+            await asyncio.to_thread(note, folder, Path(FOLDER), contained=chart is not None)
         assert not await asyncio.to_thread(denied_requests, folder), "the chart's roles lack something"
         assert chart is None or not chart.broker.cluster.denials(), "the broker's users may do too little"
 

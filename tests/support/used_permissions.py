@@ -27,6 +27,7 @@ _SERVICES: Final[Mapping[str, str]] = {user_name(user): user.value for user in S
 _OTHERS: Final = ("console", "check", "downloader")
 _CONTAINED: Final = frozenset({"check", "downloader"})
 """Who acts under an account of its own only where pods are containers (`make test-e2e CLUSTER=real CONTAINERS=1`)."""
+_MARK: Final = "containers"
 _OTHER: Final = re.compile(rf"system:serviceaccount:[^:]+:aim-engine-({'|'.join(_OTHERS)})")
 _REACHES: Final = ("cluster", "system", "direct")
 _CREATED: Final = 201
@@ -135,11 +136,6 @@ def faults(roles: Iterable[Permission], requests: Iterable[Permission], seldom: 
     return found + [f"{service}: {verb} {resource} is explained and not granted" for service, verb, resource in gone]
 
 
-def idle(requests: Iterable[Permission]) -> frozenset[str]:
-    """Accounts that asked for nothing, as no run had containers."""
-    return _CONTAINED - {one.service for one in requests}
-
-
 def _key(one: Permission) -> tuple[str, str, str]:
     return one.service, one.verb, one.resource
 
@@ -158,9 +154,11 @@ def of_logs(folder: Path) -> set[Permission]:
     return found
 
 
-def note(logs: Path, folder: Path) -> None:
-    """Write into a folder what the audit logs below another one show."""
+def note(logs: Path, folder: Path, *, contained: bool = False) -> None:
+    """Write into a folder what the audit logs below another one show, and whether pods were containers."""
     folder.mkdir(parents=True, exist_ok=True)
+    if contained:
+        (folder / _MARK).touch()
     (folder / f"{uuid.uuid4().hex}.json").write_text(json.dumps(sorted(of_logs(logs))), encoding="utf-8")
 
 
@@ -181,9 +179,10 @@ def main(folder: Path) -> int:
     if not used:
         print(f"{folder} tells of no request: run make test-real and make test-e2e CLUSTER=real first")
         return 1
-    for account in sorted(idle(used)):
+    absent = frozenset() if any(folder.rglob(_MARK)) else _CONTAINED
+    for account in sorted(absent):
         print(f"{account} did not run under its account, which takes containers: its role is not judged")
-    roles = {one for one in roles if one.service not in idle(used)}
+    roles = {one for one in roles if one.service not in absent}
     wrong = faults(roles, used, SELDOM)
     for line in wrong:
         print(line)

@@ -48,10 +48,12 @@ async def opened(tmp_path: Path, namespace: str | None) -> AsyncIterator[House]:
         port = free_port()
         console = Console(present, PrivateDoor(Access(review), TOKEN))
         running = asyncio.ensure_future(HttpServer(console.application(), Address("127.0.0.1", port)).run())
-        await eventually(lambda: present.complete, "the console knows everything")
-        yield House(f"http://127.0.0.1:{port}", feed)
-        running.cancel()
-        await asyncio.wait((running,))
+        try:
+            await eventually(lambda: present.complete, "the console knows everything")
+            yield House(f"http://127.0.0.1:{port}", feed)
+        finally:
+            running.cancel()
+            await asyncio.wait((running,))
 
 
 @pytest.fixture

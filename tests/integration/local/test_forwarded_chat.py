@@ -11,12 +11,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+import yaml
 from aiohttp import web
 from support.controlplane import RawApi, eventually
 
 from aim_domain import labels
 from aim_domain.naming import inference_service_name
 from aim_local.apiserver import ControlPlane
+from aim_local.ports import free_port
 
 CORE = "/api/v1/namespaces/team"
 AIM = "/apis/aim.eai.amd.com/v1alpha1/namespaces/team"
@@ -28,10 +30,12 @@ pathlib.Path({folder!r}, "process").write_text(str(os.getpid()))
 if not {model!r}:
     print("error: unable to forward port because pod is not running", file=sys.stderr)
     sys.exit(1)
+print("Warning: this version of the API is old", file=sys.stderr, flush=True)
 listener = socket.create_server(("127.0.0.1", 0))
 print(f"Forwarding from 127.0.0.1:{{listener.getsockname()[1]}} -> 8000", flush=True)
 while True:
     near = listener.accept()[0]
+    print("Handling connection for 8000", flush=True)
     far = socket.create_connection(("127.0.0.1", int({model!r})))
     def carry(one=near, other=far):
         while True:
@@ -80,17 +84,18 @@ async def model() -> AsyncIterator[str]:
 
 
 async def serve(api: RawApi, *, ready: bool) -> None:
-    """A service without a route, and a pod of its model."""
+    """A service without a route, and pods of its model, of which at most the last is ready."""
     await api.created("/api/v1/namespaces", {"metadata": {"name": "team"}})
     service = {"apiVersion": "aim.eai.amd.com/v1alpha1", "kind": "AIMService", "metadata": {"name": "chat"}}
     await api.created(f"{AIM}/aimservices", {**service, "spec": {"model": {"name": "m"}}})
     carried = {labels.KSERVE_INFERENCE_SERVICE: inference_service_name("chat", "team")}
     container = {"name": "kserve-container", "image": "i", "ports": [{"containerPort": 8000}]}
-    metadata = {"name": "chat-predictor", "labels": carried}
-    await api.created(f"{CORE}/pods", {"metadata": metadata, "spec": {"containers": [container]}})
-    conditions = [{"type": "Ready", "status": "True" if ready else "False"}]
-    told = await api.merge(f"{CORE}/pods/chat-predictor/status", {"status": {"conditions": conditions}})
-    assert told.status == 200
+    for name, status in (("another", "False"), ("chat-predictor", "True" if ready else "False")):
+        metadata = {"name": name, "labels": carried}
+        await api.created(f"{CORE}/pods", {"metadata": metadata, "spec": {"containers": [container]}})
+        conditions = [{"type": "Ready", "status": status}]
+        told = await api.merge(f"{CORE}/pods/{name}/status", {"status": {"conditions": conditions}})
+        assert told.status == 200
 
 
 async def chat(plane: ControlPlane, folder: Path, *words: str, path: str = "") -> tuple[int | None, str, str]:
@@ -105,6 +110,10 @@ async def chat(plane: ControlPlane, folder: Path, *words: str, path: str = "") -
     async with asyncio.timeout(60):
         said, errors = await aim.communicate()
     return aim.returncode, said.decode(), errors.decode()
+
+
+def context_of(plane: ControlPlane) -> str:
+    return str(yaml.safe_load(plane.kubeconfig())["current-context"])
 
 
 def runs(process: int) -> bool:
@@ -122,9 +131,11 @@ async def test_the_model_answers_past_the_route_and_kubectl_ends_with_the_conver
     await serve(api, ready=True)
     async with model() as port:
         kubectl(tmp_path, port)
-        assert await chat(controlplane, tmp_path) == (0, "You said hello\n", "")
+        said = await chat(controlplane, tmp_path, "--context", context_of(controlplane))
+        assert said == (0, "You said hello\n", "")
     assert (tmp_path / "words").read_text().splitlines() == [
         f"--kubeconfig={tmp_path / 'kubeconfig'}",
+        f"--context={context_of(controlplane)}",
         "port-forward",
         "--address=127.0.0.1",
         "--namespace=team",
@@ -144,9 +155,29 @@ async def test_what_keeps_it_from_the_model_is_told(controlplane: ControlPlane, 
     words = "error: unable to forward port because pod is not running"
     assert errors == f"aim: kubectl port-forward to Pod team/chat-predictor: {words}\n"
     code, _, errors = await chat(controlplane, tmp_path, path=str(tmp_path / "nothing"))
-    assert (code, errors) == (2, "aim: --port-forward runs kubectl, which is not on the PATH\n")
+    assert (code, errors) == (2, "aim: --port-forward runs kubectl, which cannot be: No such file or directory\n")
     code, _, errors = await chat(controlplane, tmp_path, "--url", "http://127.0.0.1:1")
     assert (code, errors) == (2, "aim: --url names a gateway, --port-forward goes past it; give one of them\n")
+
+
+@pytest.mark.spec("FW-690")
+async def test_a_conversation_that_breaks_ends_kubectl_and_tells_its_words(
+    controlplane: ControlPlane, api: RawApi, tmp_path: Path
+) -> None:
+    await serve(api, ready=True)
+    kubectl(tmp_path, str(free_port()))
+    code, _, errors = await chat(controlplane, tmp_path)
+    assert code == 4
+    assert "; kubectl port-forward to Pod team/chat-predictor: " in errors
+    assert "ConnectionRefusedError" in errors
+    process = int((tmp_path / "process").read_text())
+    await eventually(lambda: not runs(process))
+
+
+@pytest.mark.spec("FW-690", "FW-602")
+async def test_a_service_that_is_not_there_has_no_pod(controlplane: ControlPlane, tmp_path: Path) -> None:
+    code, _, errors = await chat(controlplane, tmp_path)
+    assert (code, errors) == (3, "aim: AIMService team/chat does not exist\n")
 
 
 @pytest.mark.spec("FW-690", "FW-602")

@@ -1,10 +1,11 @@
 """The bars of an object over a real log: whose they are, and when each begins and ends (FW-650)."""
 
-import asyncio
+import time
 from typing import Any
 
 import pytest
 from support.bus_source import Source
+from support.nats import eventually
 
 from aim_cli.log.targets import target
 from aim_cli.log.waterfall import Bar, waterfall
@@ -19,6 +20,10 @@ CHAT = Key("ns", "chat")
 MODEL: dict[str, Any] = {"resolvedModel": {"kind": "AIMClusterModel", "name": "chosen"}}
 
 
+def _millisecond() -> int:
+    return time.time_ns() // 1_000_000
+
+
 class Story:
     """What is said about a service and what is made for it."""
 
@@ -31,7 +36,8 @@ class Story:
     async def upsert(self, part: str, name: str, status: str, namespace: str = "ns", **more: object) -> None:
         await self.of[part].upsert(name, namespace=namespace, status={"status": status, **more})
         # Versions have the millisecond that has begun.
-        await asyncio.sleep(0.001)
+        begun = _millisecond()
+        await eventually(lambda: _millisecond() > begun, "the next one begins")
 
     async def decided(self, about: str, *writes: RecordedWrite) -> None:
         log = History(self._bus, self._layout)

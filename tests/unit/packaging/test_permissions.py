@@ -197,6 +197,12 @@ def test_the_page_for_people_tells_every_rule() -> None:
     assert len(rows) == rules
 
 
+@pytest.mark.spec("FW-303", "AR-270")
+def test_download_pods_patch_the_status_of_artifacts_and_nothing_else() -> None:
+    [rule] = permission_table()["downloader"]
+    assert rule == {"apiGroups": ["aim.eai.amd.com"], "resources": ["aimartifacts/status"], "verbs": ["patch"]}
+
+
 @pytest.mark.spec("FW-683")
 def test_the_console_only_asks_about_its_viewers() -> None:
     rules = permission_table()["console"]

@@ -1,9 +1,11 @@
 """Which permissions requests need, and what is said of those that none needed."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
-from support.used_permissions import Permission, Seldom, faults, granted, idle, needed, unused
+from support.used_permissions import Permission, Seldom, faults, granted, main, needed, note, unused
 
 from aim_local.realcluster.users import User, user_name
 
@@ -43,9 +45,19 @@ def test_accounts_beside_the_services_are_judged_as_well(account: str) -> None:
 
 
 @pytest.mark.spec("FW-506")
-def test_whose_pods_did_not_run_is_told_apart_from_who_asked_for_too_little() -> None:
-    assert idle([]) == {"check", "downloader"}
-    assert idle([Permission("check", "list", "", "nodes"), Permission("serving", "get", "", "pods")]) == {"downloader"}
+@pytest.mark.parametrize("contained", [True, False])
+def test_whose_pods_were_no_containers_is_not_judged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], *, contained: bool
+) -> None:
+    log = tmp_path / "logs/audit.log"
+    log.parent.mkdir()
+    log.write_text(json.dumps(event("get", "aimservices")), encoding="utf-8")
+    note(log.parent, tmp_path / "used", contained=contained)
+    assert main(tmp_path / "used") == 1
+    said = capsys.readouterr().out
+    assert ("downloader: patch aimartifacts/status.aim.eai.amd.com is granted and never used" in said) is contained
+    assert ("check did not run" in said) is not contained
+    assert "console: create tokenreviews" in said, "which needs no container"
 
 
 @pytest.mark.spec("FW-506")

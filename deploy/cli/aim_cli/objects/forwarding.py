@@ -2,8 +2,11 @@
 
 import re
 import subprocess
-from collections.abc import Iterator, Sequence
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from queue import Queue
 from typing import Final
 
 from aim_cli.cluster.refs import Cluster, JsonObject, Ref, ref_of
@@ -12,6 +15,10 @@ from aim_cli.errors import AbsentError, TargetError, UnreachableError
 from aim_domain import labels
 from aim_domain.naming import inference_service_name
 
+_PATIENCE: Final = 2.0
+_LAST: Final = 5
+"""Lines that are told."""
+_EACH: Final = "Handling connection"
 _FORWARDING: Final = re.compile(r"Forwarding from (127\.0\.0\.1:\d+)")
 
 
@@ -24,7 +31,7 @@ def forwarded(cluster: Cluster, service: Ref, options: Sequence[str]) -> Iterato
 
     Raises:
         AbsentError: there is no such service.
-        TargetError: no pod of it is ready, or there is no kubectl.
+        TargetError: no pod of it is ready and tells a port, or kubectl cannot be run.
         UnreachableError: kubectl cannot forward, with its words.
     """
     pod, port = _ready_pod(cluster, service)
@@ -38,18 +45,51 @@ def forwarded(cluster: Cluster, service: Ref, options: Sequence[str]) -> Iterato
             text=True,
             errors="replace",
         )
-    except FileNotFoundError as error:
-        raise TargetError("--port-forward runs kubectl, which is not on the PATH") from error
+    except OSError as error:
+        raise TargetError(f"--port-forward runs kubectl, which cannot be: {error.strerror}") from error
     with kubectl:
         try:
-            assert kubectl.stdout is not None
-            said = kubectl.stdout.readline()
-            found = _FORWARDING.search(said)
-            if found is None:
-                raise UnreachableError(f"kubectl port-forward to {pod}: {said.strip() or 'it ended without a word'}")
-            yield f"http://{found[1]}"
+            heard = _Heard(kubectl)
+            address = heard.address()
+            if not address:
+                raise UnreachableError(f"kubectl port-forward to {pod}: {heard.words or 'it ended without a word'}")
+            try:
+                yield f"http://{address}"
+            except UnreachableError as error:
+                kubectl.terminate()
+                raise UnreachableError(f"{error}; kubectl port-forward to {pod}: {heard.words}") from error
         finally:
             kubectl.terminate()
+
+
+class _Heard:
+    """What kubectl says, read to its end, as it waits where nobody reads."""
+
+    def __init__(self, kubectl: "subprocess.Popen[str]") -> None:
+        assert kubectl.stdout is not None
+        self._lines: deque[str] = deque(maxlen=_LAST)
+        self._address: Queue[str] = Queue()
+        self._reader = threading.Thread(target=self._read, args=(kubectl.stdout,), daemon=True)
+        self._reader.start()
+
+    def _read(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            found = _FORWARDING.search(line)
+            if found is not None:
+                self._address.put(found[1])
+            elif not line.startswith(_EACH):
+                self._lines.append(line.strip())
+        self._address.put("")
+
+    def address(self) -> str:
+        """Where it forwards from, once it does; empty where it has ended."""
+        return self._address.get()
+
+    @property
+    def words(self) -> str:
+        """The last of what it said besides, once it has ended."""
+        self._reader.join(_PATIENCE)
+        return "; ".join(self._lines)
 
 
 def _ready_pod(cluster: Cluster, service: Ref) -> tuple[Ref, int]:
@@ -59,7 +99,7 @@ def _ready_pod(cluster: Cluster, service: Ref) -> tuple[Ref, int]:
     workload = inference_service_name(service.name, service.namespace)
     for pod in cluster.search(POD, service.namespace, f"{labels.KSERVE_INFERENCE_SERVICE}={workload}"):
         ports = [port for one in pod["spec"].get("containers") or () for port in one.get("ports") or ()]
-        if ports and _is_ready(pod):
+        if ports and _is_ready(pod) and "deletionTimestamp" not in pod["metadata"]:
             return ref_of(POD, pod), int(ports[0]["containerPort"])
     raise TargetError(f"no pod of {service} is ready; see why: aim why aimservice {service.namespace}/{service.name}")
 

@@ -3,9 +3,8 @@
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import chain, islice
-from typing import Final
 
 import pytest
 
@@ -21,8 +20,14 @@ def taken(found: list[range]) -> Iterator[Blocks]:
         mine.release()
 
 
-OTHERS: Final = [range(first, first + 10) for first in (11_000, 11_010, 11_020)]
-"""Below those that anybody is given."""
+@pytest.fixture
+def found() -> list[range]:
+    """Three blocks that nobody has, of one port each."""
+    with ExitStack() as held:
+        datagrams = [held.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) for _ in range(3)]
+        for one in datagrams:
+            one.bind((HOST, 0))
+        return [range(port, port + 1) for port in (one.getsockname()[1] for one in datagrams)]
 
 
 def test_a_port_is_chosen_where_the_system_gives_none_away_and_not_soon_again() -> None:
@@ -38,33 +43,39 @@ def test_where_all_ports_are_ephemeral_none_is_left_to_choose() -> None:
     assert blocks(12_500, 0.5) == []
 
 
-def test_what_one_has_taken_no_other_is_given() -> None:
-    found = OTHERS
+def test_what_one_has_taken_no_other_is_given(found: list[range]) -> None:
     with taken(found[1:]) as former, taken(found) as later:
-        theirs = set(islice(former.ports, len(found[1]) + 1))
-        assert theirs == {*found[1], found[2].start}
-        assert set(islice(later.ports, 1000)) == set(found[0]), "again and again"
+        assert set(islice(former.ports, 5)) == {*found[1], *found[2]}
+        assert set(islice(later.ports, 5)) == {*found[0]}, "again and again"
         with taken(found) as last:
             assert list(last.ports) == [], "nothing is left"
     with taken(found) as after:
-        assert set(islice(after.ports, 1000)) == set(chain.from_iterable(found))
+        assert set(islice(after.ports, 5)) == set(chain.from_iterable(found))
 
 
-def test_a_taken_block_leaves_its_ports_to_who_listens() -> None:
-    with taken(OTHERS) as mine, socket.socket() as listener:
+def test_a_taken_block_leaves_its_ports_to_who_listens(found: list[range]) -> None:
+    with taken(found) as mine, socket.socket() as listener:
         listener.bind((HOST, next(mine.ports)))
 
 
 @pytest.mark.parametrize("before", [0, 2])
 def test_a_fork_is_given_other_ports_than_its_parent(before: int) -> None:
     mine = [free_port() for _ in range(before)]
-    reading, writing = os.pipe()
+    reading, telling = os.pipe()
+    waiting, ending = os.pipe()
     if (child := os.fork()) == 0:
-        os.write(writing, str(free_port()).encode())
-        os._exit(0)
-    os.close(writing)
+        try:
+            os.write(telling, str(free_port()).encode())
+            # What it has is its own for as long as it lives.
+            os.close(ending)
+            os.read(waiting, 1)
+        finally:
+            os._exit(0)
+    os.close(telling)
     with os.fdopen(reading) as told:
-        theirs = int(told.read())
-    os.waitpid(child, 0)
+        theirs = int(told.read(5))
     ahead = [free_port() for _ in range(200)]
+    os.close(waiting)
+    os.close(ending)
+    os.waitpid(child, 0)
     assert theirs not in {*mine, *ahead}
