@@ -383,9 +383,10 @@ def leading(leases: list[JsonObject], now: datetime) -> Iterator[Finding]:
 
 
 def unasked_broker(why: str = "") -> Finding:
-    """Nobody said where the broker is, or ``why`` it cannot be asked."""
+    """Nobody said where the broker is, or ``why`` it cannot be asked, with what to do behind the last semicolon."""
     if why:
-        return Finding("broker", Mark.BAD, why, TO_BROKER)
+        what, _, remedy = why.rpartition("; ")
+        return Finding("broker", Mark.BAD, what or remedy, remedy if what else TO_BROKER)
     return Finding("broker", Mark.UNKNOWN, "its address is not known; set --nats-url or AIM_NATS_URL", TO_BROKER)
 
 
