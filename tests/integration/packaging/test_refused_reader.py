@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 import trustme
-from support.nats import connected
+from support.nats import connected, eventually
 from typer.testing import CliRunner
 
 from aim_cli.__main__ import app
+from aim_cli.console.mirror import mirror
 from aim_cli.log import connecting
 from aim_local.nats import NatsServer
 from aim_local.ports import HOST
@@ -136,6 +137,15 @@ async def test_a_file_where_a_broker_is_asked(words: list[str], kubeconfig: Path
 async def test_a_root_that_is_none(server: NatsServer, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIM_NATS_ROOT", "no such.root")
     assert (await said(address(server, "all"), words, 2)).startswith("aim: AIM_NATS_ROOT: expected small letters")
+
+
+@pytest.mark.spec("FW-731")
+@pytest.mark.parametrize(("user", "found"), [("none", "denies publishing to $js.api."), ("poor", "has no JetStream")])
+async def test_a_console_without_a_log(server: NatsServer, user: str, found: str, kubeconfig: Path) -> None:
+    assert found in await said(address(server, user), ["console", "--kubeconfig", str(kubeconfig)])
+    async with mirror(address(server, user)) as present:
+        await eventually(lambda: found in present.refused, "pages to know it")
+        assert not present.complete
 
 
 @pytest.fixture

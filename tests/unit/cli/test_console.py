@@ -230,6 +230,8 @@ def test_pages_say_since_when_the_broker_is_away() -> None:
     assert "has not answered since 11:55:00 UTC" in text
     assert "kubectl get pods -A -l app.kubernetes.io/part-of=aim-engine" in text, "what to do"
     young = FRAME | {"complete": False}
+    denied = render("home.html", young | {"refused": "<denied>"} | pages.home(Sight(Objects(), ALL), "", NOW))
+    assert "&lt;denied&gt;" in denied
     assert "Not everything is known yet" in render("home.html", young | pages.home(Sight(Objects(), ALL), "", NOW))
 
 

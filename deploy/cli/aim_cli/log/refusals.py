@@ -20,6 +20,7 @@ _READER: Final = "use its user aim, which may read the log (AIM_NATS_CREDENTIALS
 _JETSTREAM: Final = "check AIM_NATS_JETSTREAM_DOMAIN, and that the broker and the account of this user have JetStream"
 _ELSEWHERE: Final = "check AIM_NATS_ROOT, the account of this user, and that the services reach this broker: aim doctor"
 _AGAIN: Final = "ask again, and look at the broker: aim doctor"
+_STANDING: Final = {Cause.BROKER_NO_JETSTREAM: _JETSTREAM, Cause.BROKER_DENIES: _READER}
 
 # The services have flags for what are variables here.
 _VARIABLES: Final = {"--nats-credentials-file": "AIM_NATS_CREDENTIALS_FILE", "--nats-ca-file": "AIM_NATS_CA_FILE"}
@@ -43,6 +44,12 @@ def of_refused(settings: BusSettings, now: ConnectionStatistics, error: BusError
     return f"{trouble.found}; {_remedy(settings, trouble)}"
 
 
+def of_standing(now: ConnectionStatistics) -> str:
+    """What keeps somebody from the log who is connected; empty as far as is known nothing does."""
+    found = (one for one in of_broker(now) if one.cause in _STANDING)
+    return next((f"{one.found}; {_STANDING[one.cause]}" for one in found), "")
+
+
 def of_files(error: Exception) -> str:
     """Which file cannot be used, under the name by which it was given."""
     return _named(str(error))
@@ -58,12 +65,8 @@ def _remedy(settings: BusSettings, trouble: Trouble) -> str:
             return _PLAIN
         case Cause.BROKER_CERTIFICATE:
             return _NO_CA if settings.ca_file is None else _OTHER_CA
-        case Cause.BROKER_NO_JETSTREAM:
-            return _JETSTREAM
-        case Cause.BROKER_DENIES:
-            return _READER
-        case _:
-            return _ADDRESS
+        case cause:
+            return _STANDING.get(cause, _ADDRESS)
 
 
 def _at(settings: BusSettings) -> str:
