@@ -72,6 +72,7 @@ def tree(
     """
     from aim_cli.answer import Answer, answered
     from aim_cli.cluster.asking import reading
+    from aim_cli.cluster.refusals import remarks
     from aim_cli.cluster.targets import Where, target
     from aim_cli.objects.tree import answer, dot
     from aim_cli.objects.tree import tree as grown
@@ -81,8 +82,8 @@ def tree(
         with reading(kubeconfig, context) as cluster:
             node = grown(cluster, wanted)
             if node is not None and output is TreeForm.DOT:
-                return Answer({}, tuple(dot(node).splitlines()))
-            return answer(node, wanted)
+                return Answer({}, tuple(dot(node).splitlines()), remarks=remarks(cluster))
+            return answer(cluster, node, wanted)
 
     raise typer.Exit(answered(ask, Form.TABLE if output is TreeForm.DOT else Form(output.value)))
 
@@ -169,6 +170,8 @@ def logs(
 
     from aim_cli.answer import Answer, answered, complain, plain
     from aim_cli.cluster.asking import reading
+    from aim_cli.cluster.refusals import require
+    from aim_cli.cluster.resources import POD
     from aim_cli.cluster.targets import Where, target
     from aim_cli.errors import Exit
     from aim_cli.objects.pod_logs import follow as followed
@@ -179,13 +182,15 @@ def logs(
         with reading(kubeconfig, context) as cluster:
             obj = cluster.find(wanted)
             if obj is None:
-                return Answer([], (), Exit.ABSENT, (f"{wanted} {cluster.unasked.get(str(wanted), 'does not exist')}",))
+                require(cluster, str(wanted))
+                return Answer([], (), Exit.ABSENT, (f"{wanted} does not exist",))
             if follow:
                 with suppress(KeyboardInterrupt):
                     followed(cluster, wanted, tail, lambda line: print(plain(line), flush=True), complain)
                 return Answer([], ())
             found = speakers(cluster, wanted, obj)
             if not found:
+                require(cluster, POD.plural)
                 remarks = (f"{wanted} has no pod", *last_words(cluster, wanted, obj))
                 return Answer([], (), Exit.ABSENT, remarks)
             complain(f"logs of {found[0].phase}")

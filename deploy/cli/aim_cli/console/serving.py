@@ -10,8 +10,9 @@ import uvicorn
 
 from aim_cli.cluster.client import cluster
 from aim_cli.cluster.refs import JsonObject
+from aim_cli.cluster.resources import NAMESPACE
 from aim_cli.cluster.targets import Where
-from aim_cli.console.access import Access
+from aim_cli.console.access import Access, question
 from aim_cli.console.app import Console
 from aim_cli.console.door import PrivateDoor
 from aim_cli.console.lasting import ended
@@ -43,6 +44,7 @@ async def serve(where: Where, nats_url: str, port: int, told: Callable[[str], No
             return await kube.create(_REVIEW, question, "aim-console")
 
         await _readable(present)
+        await _known(where)
         token = secrets.token_urlsafe(24)
         listener = _listen(port)
         console = Console(present, PrivateDoor(Access(review), token))
@@ -59,6 +61,16 @@ async def serve(where: Where, nats_url: str, port: int, told: Callable[[str], No
             present.end()
             server.stop()
             await asyncio.wait((serving,))
+
+
+async def _known(where: Where) -> None:
+    """Ask a review: who is not known to the API server would see nothing (FW-732).
+
+    Raises:
+        UnreachableError: it does not know who asks, or does not answer.
+    """
+    async with cluster(where.kubeconfig, where.context) as kube:
+        await kube.create(_REVIEW, question(NAMESPACE, ""), "aim-console")
 
 
 async def _readable(present: Mirror) -> None:
