@@ -171,6 +171,35 @@ async def test_a_server_that_does_not_answer(cluster: Cluster, nats_server: str,
     assert line.endswith("; check that it is reachable\n")
 
 
+@pytest.fixture
+def planned(tmp_path: Path) -> list[str]:
+    file = tmp_path / "service.json"
+    file.write_text(json.dumps(service("second")), encoding="utf-8")
+    return ["plan", "-f", str(file), "-o", "json"]
+
+
+@pytest.mark.spec("FW-733", "FW-613")
+async def test_a_plan_reads_the_namespaces_where_it_may(cluster: Cluster, planned: list[str]) -> None:
+    cluster.refuse("/v1alpha1/aimmodels")
+    out, remarks = await cluster.ask(planned, 1)
+    assert "cannot be read" not in out
+    assert "ModelNotFound" in out, "it has looked"
+    assert f"not known: aimmodels of other namespaces: {FORBIDDEN}\n" in remarks
+
+
+@pytest.mark.spec("FW-733", "FW-614")
+async def test_a_plan_that_depends_on_what_cannot_be_read_is_not_known(cluster: Cluster, planned: list[str]) -> None:
+    cluster.refuse("/aimclusterruntimeconfigs")
+    out, remarks = await cluster.ask(planned, 4)
+    (told,) = json.loads(out)["objects"]
+    assert (told["would"], told["state"]) == ("created", "")
+    messages = [one["message"] for one in told["conditions"]]
+    assert "AIMClusterRuntimeConfig default is not known, as aimclusterruntimeconfigs cannot be read" in messages
+    assert f"not known: aimclusterruntimeconfigs: {FORBIDDEN}\n" in remarks
+    out, _ = await cluster.ask(planned[:-2], 4)
+    assert out.startswith("AIMService default/second: would be created; what becomes of it is not known\n")
+
+
 async def _artifact_with_a_volume(cluster: Cluster) -> None:
     version = "aim.eai.amd.com/v1alpha1"
     named = {"name": "weights", "namespace": "default"}

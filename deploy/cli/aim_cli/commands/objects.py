@@ -132,7 +132,7 @@ def plan(
     limits suffice, which route, and what would be written, up to where the platform would wait for somebody else.
 
     Exits with 1 when an object would be refused or would not come to run, with 2 when a file cannot be read, with 4
-    when the cluster cannot be asked.
+    when the cluster cannot be asked, or not about what it depends on.
     """
     from aim_cli.answer import Answer, answered
     from aim_cli.cluster.asking import reading
