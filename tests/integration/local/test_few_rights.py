@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from aim_cli.__main__ import app
 from aim_domain import kinds, labels
+from aim_domain.naming import inference_service_name
 from aim_local.apiserver import ControlPlane
 from aim_local.ports import HOST, free_port
 from controller_runtime import KubeClient
@@ -169,6 +170,36 @@ async def test_a_server_that_does_not_answer(cluster: Cluster, nats_server: str,
     line = await cluster.refused([*words, *more])
     assert line.startswith(f"aim: the cluster {nobody} does not answer: ")
     assert line.endswith("; check that it is reachable\n")
+
+
+@pytest.mark.spec("FW-732")
+async def test_a_pod_whose_words_may_not_be_read_has_not_said_nothing(cluster: Cluster) -> None:
+    container = {"name": "model", "image": "x"}
+    named = {"name": "p", "namespace": "default"}
+    label = {labels.KSERVE_INFERENCE_SERVICE: inference_service_name("chat", "default")}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {**named, "labels": label},
+        "spec": {"containers": [container]},
+    }
+    await cluster.kube.create(kinds.POD, pod, "user")
+    status = {"containerStatuses": [{"name": "model", "state": {"running": {}}, "ready": True, "restartCount": 0}]}
+    told = {**pod, "status": {"phase": "Running", **status}}
+    await cluster.kube.apply(kinds.POD, told, "user", subresource="status")
+    cluster.refuse("/pods/p/log")
+    out, remarks = await cluster.ask(["logs", "default/chat"], 4)
+    assert out == ""
+    assert f"not known: Pod default/p: {FORBIDDEN}\n" in remarks
+
+
+@pytest.mark.spec("FW-602")
+@pytest.mark.parametrize(
+    "words", [["timeline", "aimsvc", "chat"], ["tree", "aimsvc", "chat"], ["logs", "chat"], ["cache"]]
+)
+async def test_a_kubeconfig_that_is_none(cluster: Cluster, words: list[str]) -> None:
+    await asyncio.to_thread(cluster.kubeconfig.write_text, "- nonsense\n")
+    assert "it is not a valid kubeconfig" in await cluster.refused(words)
 
 
 @pytest.fixture

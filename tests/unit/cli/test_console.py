@@ -235,6 +235,17 @@ def test_pages_say_since_when_the_broker_is_away() -> None:
     assert "Not everything is known yet" in render("home.html", young | pages.home(Sight(Objects(), ALL), "", NOW))
 
 
+@pytest.mark.spec("FW-732")
+def test_pages_call_nothing_missing_that_the_viewer_may_not_list() -> None:
+    nobody = Sight(Objects(), Rights())
+    text = render("home.html", FRAME | pages.home(nobody, "", NOW) | {"unasked": nobody.unasked})
+    assert "You may list no AIMService." in text
+    assert "Nothing of what you may list" in text
+    nobody = Sight(Objects(), Rights())
+    text = render("catalogue.html", FRAME | pages.catalogue(nobody, "") | {"unasked": nobody.unasked})
+    assert "No model of those that you may list" in text
+
+
 @pytest.mark.spec("FW-631")
 def test_home_counts_what_there_is_and_says_whose_pods_hold_gpus() -> None:
     told = {"amd.com/gpu.device-id": "74a1"}

@@ -14,6 +14,7 @@ _DISBELIEVED: Final = "CERTIFICATE_VERIFY_FAILED"
 """A word of OpenSSL."""
 _UNAUTHORIZED: Final = 401
 _FORBIDDEN: Final = 403
+_NOT_FOUND: Final = 404
 _ROLE: Final = "ask for a role that may"
 _NARROWER: Final = "name a namespace where you may (-n), or ask for a role that may everywhere"
 
@@ -44,6 +45,8 @@ def told(server: str, error: KubeError) -> str:
         return f"the API server {server} does not know you (401); renew the credentials of the kubeconfig"
     if isinstance(error, ApiError) and error.code == _FORBIDDEN:
         return f"the API server {server} refuses: {error.message}; ask for a role that may"
+    if isinstance(error, ApiError) and error.code == _NOT_FOUND and not error.reason:
+        return f"{server} is no API server: it has no {error.request.partition(' ')[2]}; check server in the kubeconfig"
     if isinstance(error, ApiConnectionError):
         return unanswered(error.host, error.failure.value, disbelieved=_DISBELIEVED in str(error))
     return str(error)

@@ -195,7 +195,8 @@ def logs(
                 return Answer([], (), Exit.ABSENT, remarks)
             complain(f"logs of {found[0].phase}")
             untold = say(cluster, found, tail, lambda line: print(plain(line), flush=True))
-        return Answer([], (), remarks=tuple(f"not known: {one}" for one in untold.values()))
+        code = Exit.UNREADABLE if len(untold) == len(found) else Exit.WELL
+        return Answer([], (), code, tuple(f"not known: {one}" for one in untold.values()))
 
     raise typer.Exit(answered(ask, Form.TABLE))
 
