@@ -20,11 +20,12 @@ async def diagnosed(url: str) -> list[Finding]:
 
 
 async def bad(url: str) -> str:
-    """The only thing that is found, which is bad."""
+    """The only thing that is found, which is bad, and what to do."""
     (found,) = await diagnosed(url)
     assert (found.about, found.mark) == ("broker", Mark.BAD)
     assert "\n" not in found.what
-    return found.what
+    assert "kubectl port-forward" in found.remedy or "cannot be reached" not in found.what
+    return f"{found.what}; {found.remedy}"
 
 
 @pytest.mark.spec("FW-710")

@@ -230,7 +230,20 @@ def test_pages_say_since_when_the_broker_is_away() -> None:
     assert "has not answered since 11:55:00 UTC" in text
     assert "kubectl get pods -A -l app.kubernetes.io/part-of=aim-engine" in text, "what to do"
     young = FRAME | {"complete": False}
+    denied = render("home.html", young | {"refused": "<denied>"} | pages.home(Sight(Objects(), ALL), "", NOW))
+    assert "&lt;denied&gt;" in denied
     assert "Not everything is known yet" in render("home.html", young | pages.home(Sight(Objects(), ALL), "", NOW))
+
+
+@pytest.mark.spec("FW-732")
+def test_pages_call_nothing_missing_that_the_viewer_may_not_list() -> None:
+    nobody = Sight(Objects(), Rights())
+    text = render("home.html", FRAME | pages.home(nobody, "", NOW) | {"unasked": nobody.unasked})
+    assert "You may list no AIMService." in text
+    assert "Nothing of what you may list" in text
+    nobody = Sight(Objects(), Rights())
+    text = render("catalogue.html", FRAME | pages.catalogue(nobody, "") | {"unasked": nobody.unasked})
+    assert "No model of those that you may list" in text
 
 
 @pytest.mark.spec("FW-631")

@@ -39,7 +39,7 @@ def world(*objects: JsonObject, quota: str = "unlimited") -> Sandbox:
     return sandbox
 
 
-def planned(sandbox: Sandbox, service: JsonObject, pods: Iterable[JsonObject] = ()) -> Outcome:
+def planned(sandbox: Sandbox, service: JsonObject, pods: Iterable[JsonObject] | None = ()) -> Outcome:
     where = sandbox.put(SERVICES, service)
     sandbox.run([where])
     return outcome(sandbox, where, "created", pods)
@@ -67,6 +67,16 @@ def test_from_a_service_to_its_volume_and_its_route() -> None:
     }
     assert found.path
     assert not found.bad
+
+
+@pytest.mark.spec("FW-733")
+@pytest.mark.parametrize("unread", ["pods", "nodes"])
+def test_gpus_are_not_lacking_where_nobody_may_count_them(unread: str) -> None:
+    sandbox = world(template(more_status=SIZED))
+    if unread == "nodes":
+        sandbox.unknown("nodes")
+    found = planned(sandbox, aim_service(), None if unread == "pods" else ())
+    assert (found.gpus, found.fits) == ("needs 1 x 1 MI300X; not known whether they are free", True)
 
 
 @pytest.mark.spec("FW-613")

@@ -89,7 +89,7 @@ def test_a_graph_names_each_object_once_and_quotes_what_users_wrote() -> None:
 @pytest.mark.spec("FW-607")
 def test_what_does_not_exist_has_no_tree() -> None:
     root = Ref(AIM_SERVICE, TEAM, "nobody")
-    assert answer(tree(Objects(), root), root).code is Exit.ABSENT
+    assert answer(Objects(), tree(Objects(), root), root).code is Exit.ABSENT
 
 
 @pytest.mark.spec("FW-607")

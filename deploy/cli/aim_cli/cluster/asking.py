@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 import urllib3
 
 from aim_cli.cluster.refs import JsonObject, Ref
+from aim_cli.cluster.refusals import NO_SUCH_KIND, told, unanswered
 from aim_cli.cluster.resources import Resource
 from aim_cli.errors import TargetError, UnreachableError
 from controller_runtime.kube.config import Connection, load_connection
@@ -100,7 +101,7 @@ class KubeReader:
             except ApiError as error:
                 if error.code != _REFUSED and not error.is_not_found:
                     raise
-                self.unasked[kind.plural] = error.message if error.code == _REFUSED else "the cluster has no such kind"
+                self.unasked[kind.plural] = error.message if error.code == _REFUSED else NO_SUCH_KIND
                 return
             yield from ({"apiVersion": kind.api_version, "kind": kind.kind, **one} for one in page["items"])
             token = (page.get("metadata") or {}).get("continue") or ""
@@ -178,18 +179,20 @@ def reading(kubeconfig: str | None, context: str | None) -> Iterator[KubeReader]
         UnreachableError: it cannot be asked, or refuses.
         TargetError: it does not understand what it is asked.
     """
+    server = ""
     try:
         connection, authorization = asyncio.run(_connection(kubeconfig, context))
+        server = connection.server
         headers = {"Authorization": authorization} if authorization else {}
         with _pool(connection) as pool:
             yield KubeReader(connection.server, pool, headers)
     except KubeError as error:
         # A selector that is none, or an object that cannot be one.
         wrong = isinstance(error, ApiError) and error.code == _NOT_UNDERSTOOD
-        raise (TargetError if wrong else UnreachableError)(str(error)) from error
+        raise (TargetError if wrong else UnreachableError)(told(server, error)) from error
     except urllib3.exceptions.HTTPError as error:
         cause = getattr(error, "reason", None) or error
-        raise UnreachableError(f"the cluster does not answer: {cause}; check that it is reachable") from error
+        raise UnreachableError(unanswered(server, cause)) from error
 
 
 async def _connection(kubeconfig: str | None, context: str | None) -> tuple[Connection, str | None]:

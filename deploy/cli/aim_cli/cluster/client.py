@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from aim_cli.cluster.refusals import told
 from aim_cli.errors import UnreachableError
 from controller_runtime import KubeClient, KubeError, load_connection
 from controller_runtime.kube.kubeconfig import ConfigError
@@ -15,9 +16,11 @@ async def cluster(kubeconfig: str | None, context: str | None) -> AsyncIterator[
     Raises:
         UnreachableError: it cannot be asked, or refuses.
     """
+    server = ""
     try:
         connection = await load_connection(kubeconfig, context)
+        server = connection.server
         async with KubeClient(connection, service="cli") as kube:
             yield kube
     except (ConfigError, KubeError) as error:
-        raise UnreachableError(str(error)) from error
+        raise UnreachableError(told(server, error)) from error

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from aim_cli.cluster.refs import Ref
 from aim_cli.cluster.resources import KNOWN, Resource
-from aim_cli.errors import TargetError
+from aim_cli.errors import TargetError, UnreachableError
 
 if TYPE_CHECKING:
     from aim_cli.cluster.asking import KubeReader
@@ -29,13 +29,20 @@ class Where:
 
     @property
     def default(self) -> str:
-        """The namespace of what names none."""
+        """The namespace of what names none.
+
+        Raises:
+            UnreachableError: there is a kubeconfig, and it cannot be read.
+        """
         if self.namespace is not None:
             return self.namespace
         # Who names it needs no file.
-        from controller_runtime.kube.kubeconfig import default_namespace  # noqa: PLC0415
+        from controller_runtime.kube.kubeconfig import ConfigError, default_namespace  # noqa: PLC0415
 
-        return default_namespace(self.kubeconfig, self.context)
+        try:
+            return default_namespace(self.kubeconfig, self.context)
+        except ConfigError as error:
+            raise UnreachableError(str(error)) from error
 
     def scope(self, kind: Resource) -> str:
         """The namespace to look into; empty = everywhere."""

@@ -69,11 +69,11 @@ def status(
 
     from aim_cli.answer import Answer, answered
     from aim_cli.cluster.asking import reading
-    from aim_cli.installation.overview import overview
+    from aim_cli.installation.overview import glimpse
 
     def ask() -> Answer:
         with reading(kubeconfig, context) as cluster:
-            return overview(cluster, namespace or "", datetime.now(UTC))
+            return glimpse(cluster, namespace or "", datetime.now(UTC))
 
     raise typer.Exit(answered(ask, output))
 
@@ -95,13 +95,13 @@ def top(
 
     from aim_cli.answer import Answer, answered, plain
     from aim_cli.cluster.asking import reading
-    from aim_cli.installation.overview import overview
+    from aim_cli.installation.overview import glimpse
     from aim_cli.output import OUT
 
     def ask() -> Answer:
         for number in numbers(1):
             with reading(kubeconfig, context) as cluster:
-                told = overview(cluster, namespace or "", datetime.now(UTC))
+                told = glimpse(cluster, namespace or "", datetime.now(UTC))
             OUT.clear()
             for line in (f"{datetime.now(UTC):%H:%M:%S} UTC", *told.lines):
                 print(plain(line), flush=True)

@@ -73,6 +73,7 @@ def tree(
     """
     from aim_cli.answer import Answer, answered
     from aim_cli.cluster.asking import reading
+    from aim_cli.cluster.refusals import remarks
     from aim_cli.cluster.targets import Where, target
     from aim_cli.objects.tree import answer, dot
     from aim_cli.objects.tree import tree as grown
@@ -82,8 +83,8 @@ def tree(
         with reading(kubeconfig, context) as cluster:
             node = grown(cluster, wanted)
             if node is not None and output is TreeForm.DOT:
-                return Answer({}, tuple(dot(node).splitlines()))
-            return answer(node, wanted)
+                return Answer({}, tuple(dot(node).splitlines()), remarks=remarks(cluster))
+            return answer(cluster, node, wanted)
 
     raise typer.Exit(answered(ask, Form.TABLE if output is TreeForm.DOT else Form(output.value)))
 
@@ -132,7 +133,7 @@ def plan(
     limits suffice, which route, and what would be written, up to where the platform would wait for somebody else.
 
     Exits with 1 when an object would be refused or would not come to run, with 2 when a file cannot be read, with 4
-    when the cluster cannot be asked.
+    when the cluster cannot be asked, or not about what it depends on.
     """
     from aim_cli.answer import Answer, answered
     from aim_cli.cluster.asking import reading
@@ -170,6 +171,8 @@ def logs(
 
     from aim_cli.answer import Answer, answered, complain, plain
     from aim_cli.cluster.asking import reading
+    from aim_cli.cluster.refusals import require
+    from aim_cli.cluster.resources import POD
     from aim_cli.cluster.targets import Where, target
     from aim_cli.errors import Exit
     from aim_cli.objects.pod_logs import follow as followed
@@ -180,18 +183,21 @@ def logs(
         with reading(kubeconfig, context) as cluster:
             obj = cluster.find(wanted)
             if obj is None:
-                return Answer([], (), Exit.ABSENT, (f"{wanted} {cluster.unasked.get(str(wanted), 'does not exist')}",))
+                require(cluster, str(wanted))
+                return Answer([], (), Exit.ABSENT, (f"{wanted} does not exist",))
             if follow:
                 with suppress(KeyboardInterrupt):
                     followed(cluster, wanted, tail, lambda line: print(plain(line), flush=True), complain)
                 return Answer([], ())
             found = speakers(cluster, wanted, obj)
             if not found:
+                require(cluster, POD.plural)
                 remarks = (f"{wanted} has no pod", *last_words(cluster, wanted, obj))
                 return Answer([], (), Exit.ABSENT, remarks)
             complain(f"logs of {found[0].phase}")
             untold = say(cluster, found, tail, lambda line: print(plain(line), flush=True))
-        return Answer([], (), remarks=tuple(f"not known: {one}" for one in untold.values()))
+        code = Exit.UNREADABLE if len(untold) == len(found) else Exit.WELL
+        return Answer([], (), code, tuple(f"not known: {one}" for one in untold.values()))
 
     raise typer.Exit(answered(ask, Form.TABLE))
 

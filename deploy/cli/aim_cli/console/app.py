@@ -185,6 +185,7 @@ class Console:
             "version": self.mirror.version,
             "complete": self.mirror.complete,
             "lost_at": self.mirror.lost_at,
+            "refused": self.mirror.refused,
             "unasked": {} if sight is None else sight.unasked,
             "trouble": trouble,
             "viewer": "" if sight is None else sight.viewer,

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 from aim_cli.cluster.refs import JsonObject, Ref
 from aim_cli.cluster.resources import Resource
 from aim_cli.log.connecting import broker, layout
+from aim_cli.log.refusals import of_standing
 from aim_cli.parts import PARTS
 from aim_domain.parts import NAMESPACES
 from controller_runtime import Key
@@ -128,6 +129,11 @@ class Mirror:
     def complete(self) -> bool:
         """Whether every part that the services need is known."""
         return all(line.known for line in self.parts if not self._parts[line.name].optional)
+
+    @property
+    def refused(self) -> str:
+        """What the broker refuses that is needed to know everything, and what to do; empty if nothing (FW-731)."""
+        return of_standing(self.connection.statistics)
 
     @property
     def stale(self) -> list[str]:

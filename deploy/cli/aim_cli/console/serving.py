@@ -10,15 +10,19 @@ import uvicorn
 
 from aim_cli.cluster.client import cluster
 from aim_cli.cluster.refs import JsonObject
+from aim_cli.cluster.resources import NAMESPACE
 from aim_cli.cluster.targets import Where
-from aim_cli.console.access import Access
+from aim_cli.console.access import Access, question
 from aim_cli.console.app import Console
 from aim_cli.console.door import PrivateDoor
 from aim_cli.console.lasting import ended
-from aim_cli.console.mirror import mirror
+from aim_cli.console.mirror import Mirror, mirror
 from aim_cli.errors import UnreachableError
 from controller_runtime.api.kind import Kind
 from controller_runtime.api.meta import Resource
+from controller_runtime.bus.connection import BusApiError
+from controller_runtime.bus.stored import STREAM_NOT_FOUND
+from controller_runtime.bus.subjects import FACTS_PART
 from controller_runtime.manager.asgi import InProcessServer
 
 HOST: Final = "127.0.0.1"
@@ -31,13 +35,16 @@ async def serve(where: Where, nats_url: str, port: int, told: Callable[[str], No
     """Serve on the loopback until cancelled; `told` is given the address to open.
 
     Raises:
-        UnreachableError: cluster or broker do not answer, the port is taken, or nothing more is learnt from the broker.
+        UnreachableError: cluster or broker do not answer or refuse, the port is taken, or nothing more is learnt from
+            the broker.
     """
     async with cluster(where.kubeconfig, where.context) as kube, mirror(nats_url) as present:
 
         async def review(question: JsonObject) -> JsonObject:
             return await kube.create(_REVIEW, question, "aim-console")
 
+        await _readable(present)
+        await _known(where)
         token = secrets.token_urlsafe(24)
         listener = _listen(port)
         console = Console(present, PrivateDoor(Access(review), token))
@@ -54,6 +61,26 @@ async def serve(where: Where, nats_url: str, port: int, told: Callable[[str], No
             present.end()
             server.stop()
             await asyncio.wait((serving,))
+
+
+async def _known(where: Where) -> None:
+    """Ask a review: who is not known to the API server would see nothing (FW-732).
+
+    Raises:
+        UnreachableError: it does not know who asks, or does not answer.
+    """
+    async with cluster(where.kubeconfig, where.context) as kube:
+        await kube.create(_REVIEW, question(NAMESPACE, ""), "aim-console")
+
+
+async def _readable(present: Mirror) -> None:
+    """Ask for nothing in the way in which everything is read: whom the broker refuses that gets no pages (FW-731)."""
+    try:
+        await present.history.present([(FACTS_PART, "console")])
+    except BusApiError as error:
+        # What is being installed has no streams yet.
+        if error.code != STREAM_NOT_FOUND:
+            raise
 
 
 def _listen(port: int) -> socket.socket:

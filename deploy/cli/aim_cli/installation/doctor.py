@@ -92,15 +92,26 @@ def examine(cluster: KubeReader, *, before: bool) -> Iterator[Finding]:
         yield from foreign_definitions(definitions)
         yield from own_definitions(definitions) if not before else ()
     yield from storage(cluster.search(_STORAGE_CLASSES), known=_STORAGE_CLASSES.plural not in cluster.unasked)
-    yield gpus(cluster.search(NODE), cluster.search(POD))
+    found = gpus(cluster.search(NODE), cluster.search(POD))
+    yield unread(cluster, found.about, NODE, POD) or found
     wanted = INSTALLER if before else READER
     yield from permissions({what: _may(cluster, *what) for what in wanted})
     if not before:
         deployments = list(cluster.select(DEPLOYMENT, "", _OURS))
-        yield from deployed(deployments, brokers(cluster))
+        found_brokers = brokers(cluster)
+        hidden = unread(cluster, "services", DEPLOYMENT, STATEFUL_SET)
+        yield from (hidden,) if hidden else deployed(deployments, found_brokers)
         for account in accounts(deployments):
             yield granted(account, {one: _may_account(cluster, account, one) for one in needs_of(account.service)})
-        yield from leading(cluster.search(LEASE), datetime.now(UTC))
+        leases = cluster.search(LEASE)
+        hidden = unread(cluster, "leaders", LEASE)
+        yield from (hidden,) if hidden else leading(leases, datetime.now(UTC))
+
+
+def unread(cluster: KubeReader, about: str, *kinds: Resource) -> Finding | None:
+    """That some kinds may not be listed; ``None`` where all may (FW-732)."""
+    why = [cluster.unasked[kind.plural] for kind in kinds if kind.plural in cluster.unasked]
+    return Finding(about, Mark.UNKNOWN, why[0], "ask with more permissions") if why else None
 
 
 def brokers(cluster: KubeReader) -> list[JsonObject]:
@@ -383,9 +394,10 @@ def leading(leases: list[JsonObject], now: datetime) -> Iterator[Finding]:
 
 
 def unasked_broker(why: str = "") -> Finding:
-    """Nobody said where the broker is, or ``why`` it cannot be asked."""
+    """Nobody said where the broker is, or ``why`` it cannot be asked, with what to do behind the last semicolon."""
     if why:
-        return Finding("broker", Mark.BAD, why, TO_BROKER)
+        what, _, remedy = why.rpartition("; ")
+        return Finding("broker", Mark.BAD, what or remedy, remedy if what else TO_BROKER)
     return Finding("broker", Mark.UNKNOWN, "its address is not known; set --nats-url or AIM_NATS_URL", TO_BROKER)
 
 

@@ -3,12 +3,13 @@
 """
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
 from aim_cli.answer import Answer, columns
 from aim_cli.cluster.refs import Cluster, JsonObject, Ref, ref_of
+from aim_cli.cluster.refusals import remarks, require
 from aim_cli.cluster.resources import LEASE, NODE, OWN, POD, Resource
 from aim_cli.cluster.states import Weight, state_of, weight_of
 from aim_cli.errors import Exit
@@ -65,33 +66,54 @@ def overview(cluster: Cluster, namespace: str, now: datetime) -> Answer:
     leaders = leaders_of(cluster.search(LEASE), now)
     gpus = _summed(cluster.each(NODE, "", _allocatable), cluster.each(POD, "", _requested))
     late = [one for one in leaders if one.late]
+    unread = [kind.plural for kind in OWN if kind.plural in cluster.unasked]
     lines = [
-        *_told(concerns, late, now),
+        *_told(concerns, late, now, whole=not unread),
         *columns(("KIND", "OBJECTS", "STATES"), [_row(kind, states) for kind, states in counts.items() if states]),
-        *(f"GPUs: {used} of {total} requested on {nodes} nodes" for used, total, nodes in (gpus,) if total),
+        *_gpus_told(gpus, pods_read=POD.plural not in cluster.unasked),
         *(f"leads {one.service}: {one.holder} (renewed {age(one.renewed, now)} ago)" for one in leaders if one.holder),
     ]
-    data = {
+    data: JsonObject = {
         "attention": [one.data for one in concerns],
-        "counts": {kind.kind: dict(states) for kind, states in counts.items()},
+        "counts": {kind.kind: dict(states) for kind, states in counts.items() if kind.plural not in unread},
         "gpus": {"requested": gpus[0], "allocatable": gpus[1], "nodes": gpus[2]},
         "leaders": [
             {"service": one.service, "holder": one.holder, "renewed": one.renewed, "late": one.late} for one in leaders
         ],
     }
+    if LEASE.plural in cluster.unasked:
+        del data["leaders"]
     serious = late or any(one.weight >= Weight.HURT for one in concerns)
-    remarks = tuple(f"not known: {what}: {why_not}" for what, why_not in cluster.unasked.items())
-    return Answer(data, tuple(lines), Exit.FOUND if serious else Exit.WELL, remarks)
+    return Answer(data, tuple(lines), Exit.FOUND if serious else Exit.WELL, remarks(cluster))
 
 
-def _told(concerns: list[Concern], late: list[Leader], now: datetime) -> list[str]:
+def glimpse(cluster: Cluster, namespace: str, now: datetime) -> Answer:
+    """The same for a command, which ends where nothing of it may be read (FW-732).
+
+    Raises:
+        UnreachableError: none of the platform's kinds may be listed.
+    """
+    found = overview(cluster, namespace, now)
+    require(cluster, *(kind.plural for kind in OWN), everywhere=not namespace)
+    if cluster.unasked.keys() & {NODE.plural, POD.plural} and isinstance(found.data, dict):
+        return replace(found, data={key: told for key, told in found.data.items() if key != "gpus"})
+    return found
+
+
+def _told(concerns: list[Concern], late: list[Leader], now: datetime, *, whole: bool) -> list[str]:
     lines = [f"nobody leads {one.service}: {one.holder or 'no holder'}" for one in late]
     for one in concerns[:_MOST]:
         since = f" for {age(one.since, now)}" if one.since else ""
         lines.append(f"{one.ref} is {one.state}{since}: {one.why}")
     if len(concerns) > _MOST:
         lines.append(f"and {len(concerns) - _MOST} more; -o json has all")
-    return lines or ["nothing needs attention"]
+    return lines or ["nothing needs attention" if whole else "nothing needs attention of what you may read"]
+
+
+def _gpus_told(gpus: tuple[int, int, int], *, pods_read: bool) -> list[str]:
+    used, total, nodes = gpus
+    asked = f"{used} of {total} requested" if pods_read else f"{total}"
+    return [f"GPUs: {asked} on {nodes} nodes"] if total else []
 
 
 def _row(kind: Resource, states: Counter[str]) -> tuple[str, str, str]:

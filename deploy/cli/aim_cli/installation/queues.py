@@ -10,6 +10,7 @@ import urllib3
 from aim_cli.answer import Answer, columns
 from aim_cli.cluster.asking import KubeReader
 from aim_cli.cluster.refs import JsonObject
+from aim_cli.cluster.refusals import require
 from aim_cli.cluster.resources import POD
 from aim_cli.errors import Exit, UnreachableError
 from controller_runtime.kube.errors import ApiError
@@ -29,8 +30,14 @@ class Page:
 
 
 def of_pods(cluster: KubeReader) -> Iterator[Page]:
-    """The pages of the platform's pods, through the API server."""
-    for pod in cluster.search(POD, "", _OURS):
+    """The pages of the platform's pods, through the API server.
+
+    Raises:
+        UnreachableError: the pods may not be listed.
+    """
+    pods = cluster.search(POD, "", _OURS)
+    require(cluster, POD.plural)
+    for pod in pods:
         metadata = pod["metadata"]
         port = _port(pod)
         if port is None:

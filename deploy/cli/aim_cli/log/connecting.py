@@ -8,27 +8,23 @@ from pathlib import Path
 from typing import Final
 
 from aim_cli.answer import complain
-from aim_cli.errors import TO_BROKER, UnreachableError
+from aim_cli.errors import TargetError, UnreachableError
 from aim_cli.log import light as light  # noqa: PLC0414 (before what it makes light)
-from controller_runtime.bus.broker_urls import without_credentials
+from controller_runtime.bus.broker_urls import checked_urls, without_credentials
 from controller_runtime.bus.connection import (
     BusClosedError,
     BusConnection,
     BusError,
     BusSettings,
     BusSetupError,
-    ConnectionStatistics,
     connect,
 )
 from controller_runtime.bus.history import History
-from controller_runtime.bus.subjects import DEFAULT_ROOT, Layout
+from controller_runtime.bus.subjects import DEFAULT_ROOT, Layout, SubjectError
 
 SUFFIX: Final = ".aimlog"
 """Ends the name of a file that holds a slice of the log."""
 _PATIENCE: Final = 5.0
-_ADDRESS: Final = f"set --nats-url or AIM_NATS_URL (in a cluster: {TO_BROKER})"
-_CREDENTIALS: Final = "check that the broker knows the public key of the file in AIM_NATS_CREDENTIALS_FILE"
-_AUTHORITY: Final = "check AIM_NATS_CA_FILE, and that the broker has a certificate for the host that was asked"
 _USER: Final = "aim"
 """The chart's user of the broker that may read; it hears answers under its own name alone."""
 
@@ -59,42 +55,48 @@ async def broker(nats_url: str, *, at_once: bool = True) -> AsyncIterator[BusCon
         at_once: whether the broker has to answer before anything else is done.
 
     Raises:
-        UnreachableError: no connection within five seconds, if it has to be there at once; it says why (FW-710).
+        TargetError: the address is none of a broker.
+        UnreachableError: no connection within five seconds, if it has to be there at once, or no answer to what was
+            asked over it; it says why (FW-710, FW-730).
     """
+    settings = _settings(nats_url)
     try:
-        async with connect(_settings(nats_url)) as connection:
+        async with connect(settings) as connection:
             if at_once:
-                await _reached(connection, nats_url)
+                await _reached(connection, settings)
             try:
                 yield connection
             except BusError as error:
-                raise UnreachableError(str(error)) from error
-    except* (BusSetupError, BusClosedError) as ended:
+                # Who is answered need not pay for it.
+                from aim_cli.log.refusals import of_refused  # noqa: PLC0415
+
+                raise UnreachableError(of_refused(settings, connection.statistics, error)) from error
+    except* BusSetupError as unusable:
+        from aim_cli.log.refusals import of_files  # noqa: PLC0415
+
+        raise UnreachableError("; ".join(of_files(one) for one in unusable.exceptions)) from None
+    except* BusClosedError as ended:
         raise UnreachableError("; ".join(map(str, ended.exceptions))) from None
 
 
-def _why(nats_url: str, now: ConnectionStatistics) -> str:
-    """Why there is no connection, as far as the broker or the network told it, and what to do."""
-    # Who is answered need not pay for it.
-    from controller_runtime.manager.causes import Cause  # noqa: PLC0415
-    from controller_runtime.manager.troubles import of_broker  # noqa: PLC0415
-
-    trouble = next(of_broker(now), None)
-    if trouble is None:
-        return f"the message broker at {without_credentials(nats_url)} does not answer; {_ADDRESS}"
-    remedy = {Cause.BROKER_CREDENTIALS: _CREDENTIALS, Cause.BROKER_CERTIFICATE: _AUTHORITY}.get(trouble.cause, _ADDRESS)
-    return f"{trouble.found}; {remedy}"
-
-
-async def _reached(connection: BusConnection, nats_url: str) -> None:
+async def _reached(connection: BusConnection, settings: BusSettings) -> None:
     try:
         async with asyncio.timeout(_PATIENCE):
             await connection.wait_connected()
     except TimeoutError:
-        raise UnreachableError(_why(nats_url, connection.statistics)) from None
+        from aim_cli.log.refusals import of_unreached  # noqa: PLC0415
+
+        raise UnreachableError(of_unreached(settings, connection.statistics)) from None
 
 
 def _settings(nats_url: str) -> BusSettings:
+    if nats_url.endswith(SUFFIX):
+        raise TargetError(f"{nats_url} is a file, and this asks the broker itself; name that in --nats-url")
+    try:
+        checked_urls(nats_url)
+    except ValueError as error:
+        shown = without_credentials(nats_url)
+        raise TargetError(f"--nats-url {shown!r} is no address of a broker: {error}; correct it") from None
     domain = os.environ.get("AIM_NATS_JETSTREAM_DOMAIN", "")
     return BusSettings.of_urls(nats_url, _USER, _path("AIM_NATS_CREDENTIALS_FILE"), _path("AIM_NATS_CA_FILE"), domain)
 
@@ -105,8 +107,15 @@ def _path(variable: str) -> Path | None:
 
 
 def layout() -> Layout:
-    """Where the installation keeps its log."""
-    return Layout(os.environ.get("AIM_NATS_ROOT", DEFAULT_ROOT))
+    """Where the installation keeps its log.
+
+    Raises:
+        TargetError: the root is none.
+    """
+    try:
+        return Layout(os.environ.get("AIM_NATS_ROOT", DEFAULT_ROOT))
+    except SubjectError as error:
+        raise TargetError(f"AIM_NATS_ROOT: {error}; correct it") from None
 
 
 async def tell_dropped(log: History) -> None:

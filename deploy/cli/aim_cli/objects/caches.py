@@ -1,11 +1,13 @@
 """``aim cache``: the artifacts with their volumes, and the limits (FW-609). Pure but for what is asked."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
+from typing import Final
 
 from aim_cli.answer import Answer, columns
 from aim_cli.cluster.refs import Cluster, JsonObject
+from aim_cli.cluster.refusals import remarks, require
 from aim_cli.cluster.resources import AIM_ARTIFACT, AIM_CLUSTER_RUNTIME_CONFIG, CLAIM, NAMESPACE, POD
 from aim_cli.cluster.states import state_of
 from aim_cli.cluster.targets import Where, nothing
@@ -15,30 +17,40 @@ from aim_domain import labels
 from controller_runtime import quantity
 
 _HEADER = ("NAMESPACE", "NAME", "STATE", "PROGRESS", "VOLUME", "LAST USED", "KEPT BECAUSE")
+_UNKNOWN: Final = "not known"
+_LIMITS: Final = frozenset({AIM_CLUSTER_RUNTIME_CONFIG.plural, NAMESPACE.plural})
+"""Where limits stand."""
 
 
 def caches(cluster: Cluster, where: Where, now: datetime) -> Answer:
-    """Every artifact, its volume, who uses it; then what the namespaces use of their limits."""
+    """Every artifact, its volume, who uses it; then what the namespaces use of their limits.
+
+    Raises:
+        UnreachableError: artifacts may not be listed.
+    """
     namespace = where.scope(AIM_ARTIFACT)
     artifacts = cluster.search(AIM_ARTIFACT, namespace, where.selector)
+    require(cluster, AIM_ARTIFACT.plural, everywhere=not namespace)
     claims = cluster.search(CLAIM, namespace, labels.CACHE_NAME)
     held = holders(claims, artifacts, cluster.search(POD, namespace))
     by_artifact = {(one.namespace, one.artifact): one for one in held}
+    quotas = quotas_of(cluster, held, namespace)
+    unread = frozenset(cluster.unasked)
     rows = [
-        _row(artifact, by_artifact.get((artifact["metadata"]["namespace"], artifact["metadata"]["name"])), now)
+        _row(artifact, by_artifact.get((artifact["metadata"]["namespace"], artifact["metadata"]["name"])), now, unread)
         for artifact in artifacts
     ]
-    quotas = quotas_of(cluster, held, namespace)
     data = {
-        "artifacts": [_data(artifact, by_artifact) for artifact in artifacts],
-        "limits": [{"namespace": one[0], "used": one[1], "limit": one[2]} for one in quotas],
+        "artifacts": [_data(artifact, by_artifact, unread) for artifact in artifacts],
+        "limits": [_limit_data(*one, unread) for one in quotas],
     }
     lines = (
         *columns(_HEADER, sorted(rows)),
-        *columns(("NAMESPACE", "USED", "LIMIT"), [(one[0], told_size(one[1]), _limit(one[2])) for one in quotas]),
+        *columns(
+            ("NAMESPACE", "USED", "LIMIT"), [(one[0], told_size(one[1]), _limit(one[2], unread)) for one in quotas]
+        ),
     )
-    remarks = tuple(f"not known: {what}: {why_not}" for what, why_not in cluster.unasked.items())
-    return Answer(data, lines or (nothing(AIM_ARTIFACT, where),), remarks=remarks)
+    return Answer(data, lines or (nothing(AIM_ARTIFACT, where),), remarks=remarks(cluster))
 
 
 def quotas_of(cluster: Cluster, held: Iterable[Holder], namespace: str) -> list[tuple[str, int, int | None]]:
@@ -76,22 +88,37 @@ def _bytes(limit: object) -> int | None:
     return parsed.ceiling if parsed is not None and parsed.value >= 0 else None
 
 
-def _limit(limit: int | None) -> str:
+def _limit(limit: int | None, unread: Collection[str]) -> str:
+    if _LIMITS & set(unread):
+        return _UNKNOWN
     return "none" if limit is None else told_size(limit)
 
 
-def _row(artifact: JsonObject, held: Holder | None, now: datetime) -> tuple[str, ...]:
+def _limit_data(namespace: str, used: int, limit: int | None, unread: Collection[str]) -> JsonObject:
+    """Without a limit that may not be known: no limit is `null`."""
+    return {"namespace": namespace, "used": used, **({} if _LIMITS & set(unread) else {"limit": limit})}
+
+
+def _row(artifact: JsonObject, held: Holder | None, now: datetime, unread: Collection[str]) -> tuple[str, ...]:
     metadata, status = artifact["metadata"], artifact.get("status") or {}
     progress = (status.get("progress") or {}).get("displayPercentage") or ""
-    volume = "" if held is None else told_size(held.size)
+    no_volume = _UNKNOWN if CLAIM.plural in unread else ""
+    volume = no_volume if held is None else told_size(held.size)
     last = age(status.get("lastUsed") or "", now)
-    kept = "" if held is None else held.kept or "nothing; it may be evicted"
+    # Pods are what keeps a volume before anything else does.
+    if held is None:
+        kept = no_volume
+    else:
+        kept = _UNKNOWN if POD.plural in unread else held.kept or "nothing; it may be evicted"
     return metadata["namespace"], metadata["name"], state_of(AIM_ARTIFACT, artifact), progress, volume, last, kept
 
 
-def _data(artifact: JsonObject, held: dict[tuple[str, str], Holder]) -> JsonObject:
+def _data(artifact: JsonObject, held: dict[tuple[str, str], Holder], unread: Collection[str]) -> JsonObject:
     metadata, status = artifact["metadata"], artifact.get("status") or {}
     volume = held.get((metadata["namespace"], metadata["name"]))
+    told = {} if volume is None else volume.data
+    if POD.plural in unread:
+        told = {key: value for key, value in told.items() if key not in ("users", "kept")}
     return {
         "namespace": metadata["namespace"],
         "name": metadata["name"],
@@ -99,5 +126,5 @@ def _data(artifact: JsonObject, held: dict[tuple[str, str], Holder]) -> JsonObje
         "source": (artifact.get("spec") or {}).get("sourceUri") or "",
         "progress": status.get("progress") or {},
         "lastUsed": status.get("lastUsed") or "",
-        "volume": None if volume is None else volume.data,
+        **({} if volume is None and CLAIM.plural in unread else {"volume": told or None}),
     }

@@ -9,6 +9,7 @@ import urllib3
 
 from aim_cli.cluster.asking import split_lines
 from aim_cli.cluster.refs import Cluster, JsonObject, Ref
+from aim_cli.cluster.refusals import require
 from aim_cli.cluster.resources import GATEWAY, HTTP_ROUTE
 from aim_cli.errors import AbsentError, TargetError, UnreachableError
 from aim_domain.naming import http_route_name
@@ -24,10 +25,12 @@ def address_of(cluster: Cluster, service: Ref, base: str) -> str:
     Raises:
         AbsentError: there is no such service.
         TargetError: it has no route, or the gateway no address.
+        UnreachableError: the service may not be read.
     """
     obj = cluster.find(service)
     if obj is None:
-        raise AbsentError(f"{service} {cluster.unasked.get(str(service), 'does not exist')}")
+        require(cluster, str(service))
+        raise AbsentError(f"{service} does not exist")
     path = ((obj.get("status") or {}).get("routing") or {}).get("path")
     if not path:
         raise TargetError(f"{service} has no route; see why: aim why aimservice {service.namespace}/{service.name}")
@@ -45,7 +48,10 @@ def _gateway(cluster: Cluster, service: Ref) -> str:
             listener = next((one for one in listeners if one.get("name") == parent.get("sectionName")), listeners[0])
             scheme = "https" if listener.get("protocol") == "HTTPS" else "http"
             return f"{scheme}://{addresses[0]['value']}:{listener.get('port', 80)}"
-    raise TargetError("the gateway tells no address; name it: --url http://HOST:PORT, or kubectl port-forward to it")
+    why = next((f": {what} cannot be read: {why}" for what, why in cluster.unasked.items()), "")
+    raise TargetError(
+        f"the gateway tells no address{why}; name it: --url http://HOST:PORT, or kubectl port-forward to it"
+    )
 
 
 @dataclass(slots=True)

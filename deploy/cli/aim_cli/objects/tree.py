@@ -8,6 +8,7 @@ from typing import Final
 
 from aim_cli.answer import Answer
 from aim_cli.cluster.refs import Cluster, JsonObject, Ref, ref_of
+from aim_cli.cluster.refusals import remarks, require
 from aim_cli.cluster.resources import (
     AIM_ARTIFACT,
     AIM_CLUSTER_MODEL,
@@ -80,11 +81,16 @@ def tree(cluster: Cluster, root: Ref) -> Node | None:
     return None if obj is None else _Grower(cluster, set()).node(root, obj, "")
 
 
-def answer(node: Node | None, root: Ref) -> Answer:
-    """The tree as data and as lines."""
+def answer(cluster: Cluster, node: Node | None, root: Ref) -> Answer:
+    """The tree as data and as lines.
+
+    Raises:
+        UnreachableError: whether there is such an object may not be known.
+    """
     if node is None:
+        require(cluster, str(root))
         return Answer({}, (f"{root} does not exist",), Exit.ABSENT)
-    return Answer(node.data, tuple(lines_of(node)))
+    return Answer(node.data, tuple(lines_of(node)), remarks=remarks(cluster))
 
 
 def lines_of(node: Node, first: str = "", rest: str = "") -> Iterator[str]:

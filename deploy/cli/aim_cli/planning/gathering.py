@@ -7,6 +7,7 @@ from typing import Any
 from aim_cli.answer import Answer
 from aim_cli.cluster.asking import KubeReader
 from aim_cli.cluster.refs import JsonObject
+from aim_cli.cluster.refusals import NO_SUCH_KIND
 from aim_cli.cluster.resources import POD, Resource
 from aim_cli.cluster.targets import Where as Place
 from aim_cli.errors import CliError, TargetError
@@ -35,8 +36,9 @@ def plan(cluster: KubeReader, documents: Iterable[Document], place: Place, nats_
     definitions = tuple(code.definition(code.settings()) for code in services().values())
     remarks: list[str] = []
     sandbox = Sandbox(definitions, datetime.now(UTC))
+    namespaces = sorted({obj["metadata"].get("namespace") or "" for _, obj in wanted} - {""})
     for part in PARTS:
-        for obj in cluster.search(_resource(part), "", part.label_selector, part.field_selector):
+        for obj in _readable(cluster, part, namespaces, remarks):
             sandbox.put(part, obj)
     for part in PARTS:
         if part.kind.plural in cluster.unasked and not part.optional:
@@ -57,10 +59,28 @@ def plan(cluster: KubeReader, documents: Iterable[Document], place: Place, nats_
         verbs[where] = "created" if before is None else "unchanged" if _same(before, made) else "changed"
     sandbox.run(verbs)
     pods = cluster.search(POD)
+    free_known = POD.plural not in cluster.unasked
     optional = {part.kind.plural for part in PARTS if part.optional}
     remarks += [f"not known: {what}: {why}" for what, why in cluster.unasked.items() if what not in optional]
-    told = [*refused, *(outcome(sandbox, where, verb, pods) for where, verb in verbs.items())]
-    return answer(told, sandbox.steps, remarks)
+    told = [*refused, *(outcome(sandbox, where, verb, pods if free_known else None) for where, verb in verbs.items())]
+    return answer(told, sandbox.steps, dict.fromkeys(remarks))
+
+
+def _readable(
+    cluster: KubeReader, part: Part[Any], namespaces: Iterable[str], remarks: list[str]
+) -> Iterator[JsonObject]:
+    """The objects of a part; who may not list them everywhere has those where the planned objects are (FW-733)."""
+    kind = _resource(part)
+    found = cluster.search(kind, "", part.label_selector, part.field_selector)
+    why = cluster.unasked.get(kind.plural, NO_SUCH_KIND)
+    if why == NO_SUCH_KIND or not kind.namespaced:
+        yield from found
+        return
+    del cluster.unasked[kind.plural]
+    for namespace in namespaces:
+        yield from cluster.search(kind, namespace, part.label_selector, part.field_selector)
+    if kind.plural not in cluster.unasked:
+        remarks.append(f"not known: {kind.plural} of other namespaces: {why}")
 
 
 def placed(documents: Iterable[Document], place: Place) -> Iterator[tuple[Part[Any], JsonObject]]:

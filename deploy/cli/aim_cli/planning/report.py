@@ -1,8 +1,10 @@
 """What came of it, for people and programs (FW-614). Pure."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 from aim_cli.answer import Answer
 from aim_cli.cluster.refs import JsonObject
@@ -20,6 +22,11 @@ from aim_serving.template_traits import traits_of
 from controller_runtime import ClassifiedError
 from controller_runtime.bus.view import WorldView
 
+_SHOWN: Final = ("type", "status", "reason", "message")
+_STALE: Final = re.compile(r"was not found, but the view of (\S+) is stale: [^;]*; waiting for it")
+"""What a decision says of a view that is not vouched for, which here is one that could not be read."""
+_UNREAD: Final = r"is not known, as \1 cannot be read"
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -28,6 +35,7 @@ class Outcome:
     Attributes:
         verb: created, changed or unchanged; or refused, where the API server does not take it.
         conditions: that are not true at the end, each with reason and message.
+        unknown: it depends on something that could not be read, so nobody knows what becomes of it.
     """
 
     where: Where
@@ -40,11 +48,13 @@ class Outcome:
     fits: bool = True
     conditions: tuple[JsonObject, ...] = ()
     path: str = ""
+    unknown: bool = False
 
     @property
     def bad(self) -> bool:
         """Whether it would not come to run for a reason that is known now."""
-        return bool(self.refused) or not self.fits or weight_of(self.state) >= Weight.HURT
+        hurt = weight_of(self.state) >= Weight.HURT and not self.unknown
+        return bool(self.refused) or not self.fits or hurt
 
     @property
     def data(self) -> JsonObject:
@@ -55,7 +65,7 @@ class Outcome:
             "name": self.where.key.name,
             "would": self.verb,
             "refused": self.refused,
-            "state": self.state,
+            "state": "" if self.unknown else self.state,
             "template": self.chosen,
             "rejected": [{"template": name, "reason": why} for name, why in self.rejected],
             "gpus": self.gpus,
@@ -65,28 +75,33 @@ class Outcome:
         }
 
 
-def outcome(sandbox: Sandbox, where: Where, verb: str, pods: Iterable[JsonObject]) -> Outcome:
-    """What became of an object in the sandbox."""
+def outcome(sandbox: Sandbox, where: Where, verb: str, pods: Iterable[JsonObject] | None) -> Outcome:
+    """What became of an object in the sandbox; `pods` are of all namespaces, ``None`` where these cannot be read."""
     obj = sandbox.objects[where.part.name, where.key]
     status = obj.get("status") or {}
     state = state_of(kind_called(where.part.kind.resource), obj)
+    told_of = [one for one in status.get("conditions") or () if one.get("status") != "True" and one["type"] != "Ready"]
+    unknown = any(_STALE.search(one.get("message", "")) for one in told_of)
     untrue = tuple(
-        {name: one.get(name, "") for name in ("type", "status", "reason", "message")}
-        for one in status.get("conditions") or ()
-        if one.get("status") != "True" and one["type"] != "Ready"
+        {name: _STALE.sub(r"is not known, as \1 cannot be read", one.get(name, "")) for name in _SHOWN}
+        for one in told_of
     )
-    plain = Outcome(where, verb, state, conditions=untrue, path=(status.get("routing") or {}).get("path") or "")
+    path = (status.get("routing") or {}).get("path") or ""
+    plain = Outcome(where, verb, state, conditions=untrue, path=path, unknown=unknown)
     if where.part is not SERVICES:
         return plain
     found = selection(sandbox, where)
     chosen = None if found is None else found.template or found.base
     if found is None or chosen is None:
-        return Outcome(where, verb, state, "", "", _rejected(found), "", True, untrue, plain.path)
+        return replace(plain, rejected=_rejected(found))
     traits = traits_of(chosen)
     wanted, replicas = traits.gpu_count or 0, int((obj.get("spec") or {}).get("replicas") or 1)
-    told, fits = gpu_fit(traits.gpu_model, wanted, replicas, free_gpus(sandbox, pods))
+    if wanted and (pods is None or not sandbox.worlds["serving"].is_fresh(NODES)):
+        told, fits = f"needs {replicas} x {wanted} {traits.gpu_model or 'GPU'}; not known whether they are free", True
+    else:
+        told, fits = gpu_fit(traits.gpu_model, wanted, replicas, free_gpus(sandbox, pods or ()))
     name = f"{chosen.kind} {chosen.namespace}/{chosen.name}" if chosen.namespace else f"{chosen.kind} {chosen.name}"
-    return Outcome(where, verb, state, "", name, _rejected(found), told, fits, untrue, plain.path)
+    return replace(plain, chosen=name, rejected=_rejected(found), gpus=told, fits=fits)
 
 
 def selection(sandbox: Sandbox, where: Where) -> TemplateResult | None:
@@ -155,8 +170,9 @@ def answer(outcomes: Iterable[Outcome], steps: Iterable[Step], remarks: Iterable
         "objects": [one.data for one in some],
         "steps": [{"service": one.service, "verb": one.verb, "what": one.what, "why": one.why} for one in done],
     }
-    bad = any(one.bad for one in some)
-    return Answer(data, tuple(lines), Exit.FOUND if bad else Exit.WELL, tuple(remarks))
+    bad, unknown = any(one.bad for one in some), any(one.unknown for one in some)
+    code = Exit.FOUND if bad else Exit.UNREADABLE if unknown else Exit.WELL
+    return Answer(data, tuple(lines), code, tuple(remarks))
 
 
 def _step(one: Step) -> str:
@@ -168,7 +184,8 @@ def _lines(one: Outcome) -> Iterator[str]:
     if one.refused:
         yield f"{one.where}: refused: {one.refused}"
         return
-    yield f"{one.where}: would be {one.verb}" + (f", then {one.state}" if one.state else "")
+    then = "; what becomes of it is not known" if one.unknown else f", then {one.state}" if one.state else ""
+    yield f"{one.where}: would be {one.verb}{then}"
     if one.chosen:
         yield f"{'template':10}{one.chosen}"
     for name, why in one.rejected:

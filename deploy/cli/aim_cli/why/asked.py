@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from aim_cli.answer import Answer, Form, answered, tell
 from aim_cli.cluster.asking import reading
+from aim_cli.cluster.refusals import require
 from aim_cli.cluster.targets import Where, kind_called, nothing, targets
 from aim_cli.errors import TO_BROKER, CliError, Exit, UnreachableError
 from aim_cli.why.command import Told, answer, why
@@ -37,8 +38,14 @@ def ask(question: Question, form: Form) -> Exit:
     def of_cluster() -> Answer:
         with reading(question.where.kubeconfig, question.where.context) as cluster:
             wanted = targets(question.kind, question.name, question.where, cluster)
+            if many:
+                kind = kind_called(question.kind)
+                everywhere = kind.namespaced and not question.where.scope(kind)
+                require(cluster, kind.plural, everywhere=everywhere)
             told.extend(why(cluster, one) for one in wanted)
             for one in told if not many else ():
+                if one.status is None:
+                    require(cluster, str(one.ref))
                 if one.status is None and not cluster.knows(one.ref.kind):
                     raise UnreachableError(f"the cluster does not know {one.ref.kind.kind}: install what defines it")
             found = answer(told, cluster, datetime.now(UTC), many=many)

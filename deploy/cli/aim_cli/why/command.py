@@ -6,6 +6,7 @@ from datetime import datetime
 
 from aim_cli.answer import Answer, Data
 from aim_cli.cluster.refs import Cluster, JsonObject, Ref
+from aim_cli.cluster.refusals import remarks as unread
 from aim_cli.cluster.resources import AIM_ARTIFACT, CLAIM, POD
 from aim_cli.errors import Exit
 from aim_cli.sizes import age
@@ -62,8 +63,7 @@ def answer(found: Iterable[Told], cluster: Cluster, now: datetime, *, many: bool
         lines.append(f"{len(some) - len(shown)} of {len(some)} have nothing in their way")
     code = max((one.code for one in shown), default=Exit.WELL)
     data: Data = [data_of(one) for one in shown] if many else data_of(some[0])
-    remarks = tuple(f"not known: {what}: {why_not}" for what, why_not in cluster.unasked.items())
-    return Answer(data, tuple(lines), code, remarks)
+    return Answer(data, tuple(lines), code, unread(cluster))
 
 
 def lines_of(one: Told, now: datetime) -> Iterable[str]:

@@ -7,13 +7,14 @@ from urllib.parse import urlsplit
 _SCHEMES: Final = ("nats", "tls", "ws", "wss")
 BROKER_URLS: Final = rf"^(({'|'.join(_SCHEMES)})://[^\s,/]+(\s*,\s*({'|'.join(_SCHEMES)})://[^\s,/]+)*)?$"
 """Pattern of a comma-separated list, for schemas."""
-_CREDENTIALS: Final = re.compile(r"://[^/\s]*@")
-"""To the last `@` before the path: a password may hold one, and one too much is hidden rather than one too few."""
+_CREDENTIALS: Final = re.compile(r"(^|://)[^/\s]*@")
+"""To the last `@` before the path: a password may hold one, and one too much is hidden rather than one too few. At the
+beginning also without a scheme, which somebody may have forgotten."""
 
 
 def without_credentials(text: str) -> str:
     """The text with user, password and token masked in every URL of it."""
-    return _CREDENTIALS.sub("://***@", text)
+    return _CREDENTIALS.sub(r"\1***@", text)
 
 
 def split_urls(text: str) -> tuple[str, ...]:

@@ -51,6 +51,7 @@ _OPEN_DELIVERIES: Final = 4
 _NO_JETSTREAM: Final = frozenset({10035, 10039, 10076})
 """JetStream is not enabled for this account, or on this server."""
 _NO_TLS: Final = "the broker offers no TLS, which tls:// in --nats-url, or --nats-ca-file, asks for"
+_SILENT: Final = "no answer in time, or none of a NATS server"
 _PERMISSIONS: Final = "permissions violation"
 
 
@@ -496,7 +497,7 @@ class BusConnection:
         self._enter(ConnectionState.CLOSED)
 
     async def _on_error(self, error: Exception) -> None:
-        text = without_credentials(str(error) or type(error).__name__)
+        text = without_credentials(str(error) or (_SILENT if isinstance(error, TimeoutError) else type(error).__name__))
         if _PERMISSIONS in text.lower():
             self._denied = text
         elif self._last_error is None or not _says_nothing(error):

@@ -1,0 +1,79 @@
+"""Why the event log cannot be read, and what to do about what the command was given (FW-730). Pure."""
+
+from typing import Final
+
+from aim_cli.errors import TO_BROKER
+from controller_runtime.bus.broker_urls import without_credentials
+from controller_runtime.bus.connection import BusApiError, BusError, BusSettings, ConnectionStatistics
+from controller_runtime.bus.stored import STREAM_NOT_FOUND
+from controller_runtime.manager.causes import Cause
+from controller_runtime.manager.troubles import Trouble, of_broker
+
+_ADDRESS: Final = f"set --nats-url or AIM_NATS_URL (in a cluster: {TO_BROKER})"
+_FILE: Final = "check that the broker knows the public key of the file in AIM_NATS_CREDENTIALS_FILE"
+_PASSWORD: Final = "check the user and password, or the token, in --nats-url or AIM_NATS_URL"  # noqa: S105 - words
+_NOBODY: Final = "name its user aim: the seed of the Secret aim-engine-nats-aim, as a file in AIM_NATS_CREDENTIALS_FILE"
+_OTHER_CA: Final = "check AIM_NATS_CA_FILE, and that the broker has a certificate for the host that was asked"
+_NO_CA: Final = "name the CA of the broker in AIM_NATS_CA_FILE, and ask by a host that its certificate is for"
+_PLAIN: Final = "leave out tls:// and AIM_NATS_CA_FILE, or name a broker that has TLS"
+_READER: Final = "use its user aim, which may read the log (AIM_NATS_CREDENTIALS_FILE, Secret aim-engine-nats-aim)"
+_JETSTREAM: Final = "check AIM_NATS_JETSTREAM_DOMAIN, and that the broker and the account of this user have JetStream"
+_ELSEWHERE: Final = "check AIM_NATS_ROOT, the account of this user, and that the services reach this broker: aim doctor"
+_AGAIN: Final = "ask again, and look at the broker: aim doctor"
+_STANDING: Final = {Cause.BROKER_NO_JETSTREAM: _JETSTREAM, Cause.BROKER_DENIES: _READER}
+
+# The services have flags for what are variables here.
+_VARIABLES: Final = {"--nats-credentials-file": "AIM_NATS_CREDENTIALS_FILE", "--nats-ca-file": "AIM_NATS_CA_FILE"}
+
+
+def of_unreached(settings: BusSettings, now: ConnectionStatistics) -> str:
+    """Why there is no connection, as far as the broker or the network told it."""
+    trouble = next(of_broker(now), None)
+    if trouble is None:
+        return f"the message broker at {_at(settings)} does not answer; {_ADDRESS}"
+    return f"{_named(trouble.found)}; {_remedy(settings, trouble)}"
+
+
+def of_refused(settings: BusSettings, now: ConnectionStatistics, error: BusError) -> str:
+    """Why a question over a connection that stands had no answer."""
+    if isinstance(error, BusApiError) and error.code == STREAM_NOT_FOUND:
+        return f"the message broker {_at(settings)} has no such log: {error}; {_ELSEWHERE}"
+    trouble = next(of_broker(now), None)
+    if trouble is None:
+        return f"the message broker {_at(settings)} does not answer: {error}; {_AGAIN}"
+    return f"{trouble.found}; {_remedy(settings, trouble)}"
+
+
+def of_standing(now: ConnectionStatistics) -> str:
+    """What keeps somebody from the log who is connected; empty as far as is known nothing does."""
+    found = (one for one in of_broker(now) if one.cause in _STANDING)
+    return next((f"{one.found}; {_STANDING[one.cause]}" for one in found), "")
+
+
+def of_files(error: Exception) -> str:
+    """Which file cannot be used, under the name by which it was given."""
+    return _named(str(error))
+
+
+def _remedy(settings: BusSettings, trouble: Trouble) -> str:
+    match trouble.cause:
+        case Cause.BROKER_CREDENTIALS if settings.credentials_file is not None:
+            return _FILE
+        case Cause.BROKER_CREDENTIALS:
+            return _PASSWORD if any("@" in url for url in settings.servers) else _NOBODY
+        case Cause.BROKER_CERTIFICATE if "offers no TLS" in trouble.found:
+            return _PLAIN
+        case Cause.BROKER_CERTIFICATE:
+            return _NO_CA if settings.ca_file is None else _OTHER_CA
+        case cause:
+            return _STANDING.get(cause, _ADDRESS)
+
+
+def _at(settings: BusSettings) -> str:
+    return ",".join(map(without_credentials, settings.servers))
+
+
+def _named(text: str) -> str:
+    for flag, variable in _VARIABLES.items():
+        text = text.replace(flag, variable)
+    return text
