@@ -4,14 +4,23 @@ import json
 
 import pytest
 from support.asked import Objects
-from support.builders import make
+from support.builders import make, owner
 
 from aim_cli.cluster.asking import split_lines
 from aim_cli.cluster.refs import JsonObject, Ref
-from aim_cli.cluster.resources import AIM_ARTIFACT, AIM_SERVICE, AIM_TEMPLATE_CACHE, GATEWAY, HTTP_ROUTE, POD
+from aim_cli.cluster.resources import (
+    AIM_ARTIFACT,
+    AIM_SERVICE,
+    AIM_TEMPLATE_CACHE,
+    GATEWAY,
+    HTTP_ROUTE,
+    POD,
+    Resource,
+)
 from aim_cli.errors import AbsentError, Exit, TargetError
 from aim_cli.objects.pod_logs import last_words, speakers
 from aim_cli.objects.talking import address_of, pieces
+from aim_cli.objects.tree import tree
 from aim_domain import labels
 from aim_domain.naming import http_route_name, inference_service_name
 
@@ -131,3 +140,31 @@ def test_of_pods_that_are_gone_the_status_still_tells() -> None:
     cluster = Objects((AIM_SERVICE, obj), (AIM_TEMPLATE_CACHE, told), (AIM_ARTIFACT, artifact))
     assert last_words(cluster, CHAT, obj) == ["AIMArtifact team/a: Failed, 45 %, AuthError, the token is refused"]
     assert last_words(Objects((AIM_SERVICE, obj)), CHAT, obj) == []
+
+
+@pytest.mark.spec("FW-616", "FW-607")
+@pytest.mark.parametrize(
+    ("caching", "name"), [({}, "shared"), ({"mode": "Shared"}, "shared"), ({"mode": "Dedicated"}, "own"), (None, "own")]
+)
+def test_a_download_that_failed_speaks_though_the_service_names_its_cache_no_more(
+    caching: JsonObject | None, name: str
+) -> None:
+    template = {"kind": "x/AIMClusterServiceTemplate", "scope": "Cluster", "name": "t"}
+    obj = service(cache={"retryAttempts": 1}, resolvedTemplate=template)
+    obj["spec"] = {} if caching is None else {"caching": caching}
+
+    def cache(name: str, template: str, *owners: JsonObject) -> tuple[Resource, JsonObject]:
+        told = {"artifacts": {"u": {"name": name}}}
+        spec = {"templateName": template}
+        return AIM_TEMPLATE_CACHE, make(AIM_TEMPLATE_CACHE, name, namespace=TEAM, spec=spec, status=told, owners=owners)
+
+    others = make(AIM_SERVICE, "other", namespace=TEAM)
+    caches = [cache("another", "t2"), cache("theirs", "t", owner(others))]
+    caches += [cache("shared", "t")] if caching is not None else []
+    caches += [cache("own", "t", owner(obj))] if name == "own" else []
+    pods = [pod(f"of-{one}", labels.CACHE_NAME, one) for one in ("another", "theirs", "shared", "own")]
+    cluster = Objects((AIM_SERVICE, obj), *caches, *pods)  # type: ignore[arg-type]
+    assert [one.pod.name for one in speakers(cluster, CHAT, obj)] == [f"of-{name}"]
+    grown = tree(cluster, CHAT)
+    assert grown is not None
+    assert {one.ref.name for one in grown.below if one.ref.kind == AIM_TEMPLATE_CACHE} == {name}

@@ -13,7 +13,7 @@ import urllib3
 from aim_cli.cluster.asking import KubeReader
 from aim_cli.cluster.refs import Cluster, JsonObject, Ref, ref_of
 from aim_cli.cluster.resources import POD
-from aim_cli.objects.tree import references
+from aim_cli.objects.tree import references, used_by
 from aim_domain import labels
 from aim_domain.naming import inference_service_name, optional_label_value
 from controller_runtime.kube.errors import ApiError
@@ -59,7 +59,7 @@ def speakers(cluster: Cluster, service: Ref, obj: JsonObject) -> list[Speaker]:
     found = cluster.search(POD, service.namespace, f"{labels.KSERVE_INFERENCE_SERVICE}={workload}")
     if found:
         return _of(found, _RUN)
-    used = references(service.kind, obj)
+    used = used_by(cluster, service, obj)
     for ref in artifacts_of(cluster, used):
         found += cluster.search(POD, ref.namespace, f"{labels.CACHE_NAME}={ref.name}")
     if found:
@@ -81,7 +81,7 @@ def artifacts_of(cluster: Cluster, used: Iterable[Ref]) -> list[Ref]:
 
 def last_words(cluster: Cluster, service: Ref, obj: JsonObject) -> list[str]:
     """What objects still tell of pods that are gone: the last report of each download, why templates are not ready."""
-    used = references(service.kind, obj)
+    used = used_by(cluster, service, obj)
     told = []
     for ref in (*artifacts_of(cluster, used), *(one for one in used if one.kind.kind.endswith("ServiceTemplate"))):
         found = cluster.find(ref)

@@ -48,6 +48,8 @@ _CHILDREN: Final = (
     CONFIG_MAP,
 )
 """Kinds that the platform, or what it makes, makes."""
+_DEDICATED: Final = ("Dedicated", "Never")
+"""Modes of caching in which a service shares no cache."""
 _COLOURS: Final = {Weight.WELL: "black", Weight.UNDER_WAY: "darkorange", Weight.HURT: "red", Weight.BROKEN: "red"}
 
 
@@ -142,7 +144,7 @@ class _Grower:
         children = list(self._made(ref, obj))
         # Of what it made and uses as well, that it made it says more.
         made_too = {one for one, _ in children}
-        used = [self._used(one) for one in references(ref.kind, obj) if one not in made_too and one != ref]
+        used = [self._used(one) for one in used_by(self.cluster, ref, obj) if one not in made_too and one != ref]
         made = [self.node(one, there, "made") for one, there in children]
         return Node(ref, relation, state, "" if reason == state else reason, (*used, *made))
 
@@ -172,6 +174,24 @@ def _is_pod_of(ref: Ref, obj: JsonObject, kind: object) -> bool:
     if kind != POD or ref.kind != INFERENCE_SERVICE:
         return False
     return (obj["metadata"].get("labels") or {}).get(labels.KSERVE_INFERENCE_SERVICE) == ref.name
+
+
+def used_by(cluster: Cluster, ref: Ref, obj: JsonObject) -> list[Ref]:
+    """What an object uses: what it says; of a service also the caches of its template, as it names none that failed."""
+    found = references(ref.kind, obj)
+    template = ((obj.get("status") or {}).get("resolvedTemplate") or {}).get("name")
+    if ref.kind != AIM_SERVICE or not template or any(one.kind == AIM_TEMPLATE_CACHE for one in found):
+        return found
+    caches = cluster.search(AIM_TEMPLATE_CACHE, ref.namespace)
+    return found + [ref_of(AIM_TEMPLATE_CACHE, one) for one in caches if _may_use(obj, one, template)]
+
+
+def _may_use(service: JsonObject, cache: JsonObject, template: str) -> bool:
+    """Whether a cache is of that template, and shared or the service's own."""
+    mode = ((service.get("spec") or {}).get("caching") or {}).get("mode")
+    owners = [one for one in cache["metadata"].get("ownerReferences") or () if one.get("kind") == AIM_SERVICE.kind]
+    own = _is_made_for(cache, service["metadata"].get("uid"))
+    return cache["spec"].get("templateName") == template and (own or not (owners or mode in _DEDICATED))
 
 
 def references(kind: object, obj: JsonObject) -> list[Ref]:
