@@ -148,7 +148,7 @@ async def test_an_answer_that_does_not_come_is_not_waited_for(tmp_path: Path) ->
         begun = time.monotonic()
         assert await offered("why", "aimsvc", "", KUBECONFIG=str(kubeconfig)) == []
         # The client of the API server would wait for half a minute.
-        assert time.monotonic() - begun < 20
+        assert time.monotonic() - begun < 29
 
 
 @pytest.mark.spec("FW-705")

@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 
 from aim_cli.__main__ import app
 from aim_cli.console.mirror import mirror
-from aim_cli.log import connecting
 from aim_local.nats import NatsServer
 from aim_local.ports import HOST
 from controller_runtime.bus.streams import ensure_streams
@@ -43,11 +42,6 @@ async def server() -> AsyncIterator[NatsServer]:
             await bus.wait_connected()
             await ensure_streams(bus)
         yield server
-
-
-@pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connecting, "_PATIENCE", 1.0)
 
 
 def address(server: NatsServer, user: str, password: str = "s3cret") -> str:
@@ -107,9 +101,7 @@ async def test_tls_without_a_ca_and_a_ca_without_tls(server: NatsServer, tmp_pat
 
 
 @pytest.mark.spec("FW-730")
-async def test_a_host_that_is_no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
-    # The client gives a server two seconds.
-    monkeypatch.setattr(connecting, "_PATIENCE", 2.5)
+async def test_a_host_that_is_no_broker() -> None:
     with socket.create_server((HOST, 0)) as silent:
         line = await said(f"nats://{HOST}:{silent.getsockname()[1]}", ["bus"])
     assert "or none of a NATS server" in line
