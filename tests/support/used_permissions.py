@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 
 import yaml
 
+from aim_cli.installation.doctor import READER
 from aim_local.realcluster.settings import PERMISSIONS
 from aim_local.realcluster.users import SERVICE_USERS, user_name
 from controller_runtime import JsonObject, loads
@@ -63,11 +64,15 @@ class Seldom(NamedTuple):
 
 
 _COUNTED: Final = "an Event that is told again is counted; the code is that of discovery, artifacts and serving"
+_OF_OTHERS: Final = (
+    "the doctor asks whether who runs it may list what other commands read, and lists few of them itself"
+)
 SELDOM: Final = (
     Seldom("model-sync", "patch", "events", _COUNTED),
     Seldom("routing", "patch", "events", _COUNTED),
     Seldom("artifacts", "patch", "rolebindings", "a binding of a former release is moved off the account `default`"),
     Seldom("serving", "delete", "aimservicetemplates", "a service whose base template changed leaves its derived one"),
+    *(Seldom("check", verb, plural, _OF_OTHERS) for verb, _, plural in READER),
 )
 """Some runs use them, most do not. A line for what no role has is a fault."""
 
