@@ -136,7 +136,8 @@ async def _seconds(words: tuple[str, ...], env: Mapping[str, str]) -> float:
     )
     code = await process.wait()
     # A machine that is too slow for the burst leaves decisions that nobody can take again; that takes as long.
-    assert code in (0, 1, 2), f"aim {' '.join(words)} ended with {code}"
+    # Of what was since this moment the log may hold nothing.
+    assert code in (0, 1, 2, 3), f"aim {' '.join(words)} ended with {code}"
     return time.perf_counter() - begun
 
 
