@@ -333,7 +333,9 @@ async def test_of_many_decisions_the_newest_are_taken_again_and_the_page_says_so
         await _decided(bus, layout, f"d{number}", now + timedelta(seconds=number))
     found = await replayed(log, target, ALL)
     assert [one["link"][-2:] for one in found["decisions"]] == ["d2", "d3", "d4"]
-    assert "The newest 3; 2 before them" in render("replay.html", FRAME | found | {"title": "chat", "up": href(CHAT)})
+    page = render("replay.html", FRAME | found | {"title": str(target), "up": href(CHAT)})
+    assert "The newest 3; 2 before them" in page
+    assert f"<code>aim replay AIMService {CHAT.namespace}/{CHAT.name}</code> takes all" in page
 
 
 @pytest.mark.spec("FW-682")

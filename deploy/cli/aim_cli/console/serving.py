@@ -69,6 +69,7 @@ async def _known(where: Where) -> None:
     Raises:
         UnreachableError: it does not know who asks, or does not answer.
     """
+    # A connection of its own: what goes wrong in that of the console comes out of a group of tasks, unworded.
     async with cluster(where.kubeconfig, where.context) as kube:
         await kube.create(_REVIEW, question(NAMESPACE, ""), "aim-console")
 
