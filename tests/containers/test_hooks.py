@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 from support.helm import ENGINE, NAMESPACE, Finished
 from support.installed_chart import Installation
+from support.relays import relay
 from support.stack import Platform, started_platform
 
 from aim_local.stack import SERVICES
@@ -28,6 +29,7 @@ _PROBES: Final = 8081
 async def platform(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Platform]:
     """One installation, in which the simulated kubelet leaves the pods of hooks to the tests."""
     async with started_platform(tmp_path_factory.mktemp("platform")) as found:
+        await chart_of(found).broker_ready(found.api)
         fail = {"metadata": {"annotations": {"local.aim/fail": "other=hang"}}}
         reply = await found.api.merge(f"/api/v1/namespaces/{NAMESPACE}", fail)
         assert reply.status == 200, reply.body
@@ -74,28 +76,6 @@ def ended(pod: JsonObject, phase: str) -> JsonObject:
     return {"phase": phase, "containerStatuses": [{**told, "state": state}]}
 
 
-@asynccontextmanager
-async def answering(address: str, target: str) -> AsyncIterator[None]:
-    """A port of an address that leads to another one, as a Service does."""
-    to = urlsplit(target)
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        behind, before = await asyncio.open_connection(to.hostname, to.port)
-        async with asyncio.TaskGroup() as group:
-            group.create_task(copied(reader, before))
-            group.create_task(copied(behind, writer))
-
-    async with await asyncio.start_server(serve, address, _PROBES):
-        yield
-
-
-async def copied(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while piece := await reader.read(65536):
-        writer.write(piece)
-        await writer.drain()
-    writer.close()
-
-
 @pytest.mark.spec("FW-546")
 async def test_a_release_ends_well_when_its_check_does(platform: Platform, tmp_path: Path) -> None:
     done = await hooked(platform, "check", chart_of(platform).helm(*_UPGRADE), tmp_path / "check.log")
@@ -130,7 +110,9 @@ async def test_helm_test_asks_every_service_whether_it_is_ready(platform: Platfo
     hosts = {f"aim-engine-{name}-probes": address for name, address in addresses.items()}
     async with AsyncExitStack() as exits:
         for name, address in addresses.items():
-            await exits.enter_async_context(answering(address, platform.stack[name].url))
+            port = urlsplit(platform.stack[name].url).port
+            assert port is not None
+            await exits.enter_async_context(relay(address, _PROBES, [port]))
         log = tmp_path / "test.log"
         done = await hooked(platform, "test", chart_of(platform).helm("test", "aim-engine"), log, hosts)
     assert done.status == 0, done.errors

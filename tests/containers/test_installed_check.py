@@ -26,7 +26,6 @@ async def made(platform: Platform, objects: list[JsonObject]) -> None:
         await platform.api.created(_PATHS[one["kind"]], one)
 
 
-BROKER = "/apis/apps/v1/namespaces/aim-system/statefulsets/aim-engine-nats"
 BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
 SECRETS = "/api/v1/namespaces/aim-system/secrets"
 
@@ -49,8 +48,7 @@ async def test_the_check_after_the_installation_finds_it_well_and_says_what_is_n
     async with started_platform(tmp_path / "platform") as platform:
         assert platform.chart is not None, "this runs where the chart is installed"
         await made(platform, await platform.chart.hooks())
-        # Of its pods the cluster tells that they run; the processes run beside it.
-        await platform.api.until(BROKER, lambda reply: reply.body["status"].get("readyReplicas") == 3)
+        await platform.chart.broker_ready(platform.api)
         code, said = await checked(platform, tmp_path / "well.log")
         assert code == Exit.WELL, said
         assert {"role of serving", "broker", "streams", "freshness", "leaders", "clocks"} <= words(said)

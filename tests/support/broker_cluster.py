@@ -8,7 +8,6 @@ certificates and of the process id are replaced.
 import asyncio
 import json
 import os
-import random
 import re
 import signal
 from collections.abc import AsyncIterator, Sequence
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 import trustme
+from support.relays import relay
 
 from aim_local.nats import nats_binary
 from aim_local.ports import HOST, free_ports
@@ -145,47 +145,6 @@ class BrokerCluster:
         return f"http://{HOST}:{self.ports[number].monitor}{self._pod[probe]['httpGet']['path']}"
 
 
-class _Service:
-    """A port that leads to any of some ports, also to those where nobody listens (a Service learns of that late)."""
-
-    def __init__(self, ports: Sequence[int]) -> None:
-        self._ports = ports
-        self._leading: set[asyncio.Task[None]] = set()
-
-    @asynccontextmanager
-    async def listening(self, address: str, port: int) -> AsyncIterator[int]:
-        """The port; 0 takes a free one."""
-        async with await asyncio.start_server(self._accept, address, port) as server:
-            yield int(server.sockets[0].getsockname()[1])
-            for one in self._leading:
-                one.cancel()
-            await asyncio.gather(*self._leading, return_exceptions=True)
-
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.create_task(self._lead(reader, writer))
-        self._leading.add(task)
-        task.add_done_callback(self._leading.discard)
-
-    async def _lead(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        ends = [writer]
-        try:
-            inner_reader, inner_writer = await asyncio.open_connection(HOST, random.choice(self._ports))
-            ends.append(inner_writer)
-            await asyncio.gather(_copy(reader, inner_writer), _copy(inner_reader, writer))
-        except OSError:
-            pass
-        finally:
-            for one in ends:
-                one.transport.abort()
-
-
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while chunk := await reader.read(1 << 16):
-        writer.write(chunk)
-        await writer.drain()
-    writer.close()
-
-
 @asynccontextmanager
 async def broker_cluster(
     folder: Path,
@@ -200,7 +159,7 @@ async def broker_cluster(
     cluster = BrokerCluster(folder, config, statefulset, (*names, address))
     try:
         await cluster.start()
-        async with _Service([one.client for one in cluster.ports]).listening(address, port) as open_port:
+        async with relay(address, port, [one.client for one in cluster.ports]) as open_port:
             cluster.url = f"tls://{address}:{open_port}"
             yield cluster
     finally:

@@ -34,6 +34,7 @@ from controller_runtime import JsonObject
 from controller_runtime.kube.config import from_kubeconfig
 
 _PORT: Final = 4222
+_BROKER: Final = f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets/aim-engine-nats"
 _LISTENING: Final = ("AIM_HEALTH_PROBE_BIND_ADDRESS", "AIM_METRICS_BIND_ADDRESS")
 _OF_THE_CHART: Final = frozenset(
     {
@@ -93,6 +94,11 @@ class Installation:
     async def helm(self, *arguments: str) -> Finished:
         """Run helm with this cluster."""
         return await helm(*arguments, "--kubeconfig", str(self._kubeconfig), "--namespace", NAMESPACE)
+
+    async def broker_ready(self, api: RawApi) -> None:
+        """Wait until the cluster tells of the broker's pods that they run; the check after an installation asks it."""
+        servers = len(self.broker.cluster.servers)
+        await api.until(_BROKER, lambda reply: reply.body["status"].get("readyReplicas") == servers)
 
     async def start(self, component: str, log: Path, hosts: Mapping[str, str] | None = None) -> Child:
         """Start the container of a pod that is no service's; where it listens is of no concern.

@@ -14,6 +14,7 @@ from typing import Final, Self
 import pytest
 import trustme
 from aiohttp import web
+from support.relays import lead_on
 
 Site = Callable[[web.Request], Awaitable[web.Response]]
 """What answers for a host."""
@@ -93,16 +94,5 @@ class NamedHosts:
                 writer.write(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n")
                 writer.close()
                 return
-            inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", self._backend)
             writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
-            async with asyncio.TaskGroup() as group:
-                group.create_task(_copy(reader, inner_writer))
-                group.create_task(_copy(inner_reader, writer))
-
-
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with suppress(OSError):
-        while chunk := await reader.read(64 * 1024):
-            writer.write(chunk)
-            await writer.drain()
-    writer.close()
+            await lead_on(reader, writer, self._backend)
