@@ -19,7 +19,8 @@ from support.world_objects import widget, widgets
 
 from aim_local.nats import NatsServer
 from controller_runtime import JsonObject, Key, Part, Resource
-from controller_runtime.bus.connection import BusApiError, BusConnection
+from controller_runtime.bus.connection import BusConnection
+from controller_runtime.bus.errors import BusApiError
 from controller_runtime.bus.freshness import FeedSettings
 from controller_runtime.bus.streams import ensure_streams
 from controller_runtime.bus.subjects import Layout

@@ -19,7 +19,8 @@ from aim_cli.services import services
 from aim_local.ports import HOST
 from aim_local.stack import SERVICES
 from controller_runtime import JsonObject
-from controller_runtime.bus.connection import BusConnection, BusError, BusSettings, connect
+from controller_runtime.bus.connection import BusConnection, BusSettings, connect
+from controller_runtime.bus.errors import BusError
 from controller_runtime.bus.history import History
 from controller_runtime.bus.stored import count_messages, stream_state
 from controller_runtime.bus.subjects import Layout

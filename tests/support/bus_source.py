@@ -8,8 +8,9 @@ from support.epochs import E1
 from support.world_objects import widget
 
 from controller_runtime import JsonObject, Key, dumps
-from controller_runtime.bus.connection import BusConnection, BusError
+from controller_runtime.bus.connection import BusConnection
 from controller_runtime.bus.envelope import LogMessage, StateMessage, Verb, message_id
+from controller_runtime.bus.errors import BusError
 from controller_runtime.bus.marker import Marker
 from controller_runtime.bus.outcome import PubAck
 from controller_runtime.bus.proof import Account, Proof

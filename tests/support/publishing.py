@@ -10,8 +10,9 @@ from support.nats import TEST_LIMITS, eventually
 from support.world_objects import widgets
 
 from controller_runtime import JsonObject, Key, Part
-from controller_runtime.bus.connection import BusConnection, BusError
+from controller_runtime.bus.connection import BusConnection
 from controller_runtime.bus.envelope import EnvelopeError, LogMessage, StateMessage, decode_log, decode_state
+from controller_runtime.bus.errors import BusError
 from controller_runtime.bus.publisher import Publisher
 from controller_runtime.bus.publisher_state import PublisherSettings, PublisherSetup
 from controller_runtime.bus.snapshot import last_per_subject

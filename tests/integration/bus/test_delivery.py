@@ -10,8 +10,9 @@ from support.nats import TEST_LIMITS, connected, eventually
 
 from aim_local.nats import NatsServer
 from controller_runtime import JsonObject
-from controller_runtime.bus.connection import BusConnection, BusUnavailableError, Message
+from controller_runtime.bus.connection import BusConnection, Message
 from controller_runtime.bus.delivery import Delivered, Delivery, deliver
+from controller_runtime.bus.errors import BusUnavailableError
 from controller_runtime.bus.in_order import DeliveryLostError
 from controller_runtime.bus.outcome import PubAck
 from controller_runtime.bus.snapshot import last_per_subject

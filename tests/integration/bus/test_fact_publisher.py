@@ -11,7 +11,8 @@ from support.publishing import QUICK, all_states, history, unnamed_holes
 from support.world_objects import widgets
 
 from controller_runtime import JsonObject, Key
-from controller_runtime.bus.connection import BusConnection, BusUnavailableError
+from controller_runtime.bus.connection import BusConnection
+from controller_runtime.bus.errors import BusUnavailableError
 from controller_runtime.bus.fact_publisher import FactPublisher
 from controller_runtime.bus.publisher_state import PublisherSetup
 from controller_runtime.bus.snapshot import Present, read_present

@@ -11,7 +11,8 @@ from support.publishing import Cluster, history, of, publishing, remove_from_his
 from support.world_objects import widgets
 
 from controller_runtime import Key
-from controller_runtime.bus.connection import BusConnection, BusUnavailableError
+from controller_runtime.bus.connection import BusConnection
+from controller_runtime.bus.errors import BusUnavailableError
 from controller_runtime.bus.interruption import InterruptedSessionError
 from controller_runtime.bus.publisher import Publisher
 from controller_runtime.bus.session import Session

@@ -12,16 +12,10 @@ from support.nats import TEST_LIMITS, connected, eventually, new_layout
 
 from aim_local.nats import NatsServer
 from controller_runtime import Key
-from controller_runtime.bus.connection import (
-    BusApiError,
-    BusClosedError,
-    BusConnection,
-    BusUnavailableError,
-    ConnectionState,
-    Message,
-)
+from controller_runtime.bus.connection import BusConnection, ConnectionState, Message
 from controller_runtime.bus.decision import DecisionRecord
 from controller_runtime.bus.envelope import Logged
+from controller_runtime.bus.errors import BusApiError, BusClosedError, BusUnavailableError
 from controller_runtime.bus.history import History
 from controller_runtime.bus.outcome import PubAck, Refused, Unknown, WrongSequence
 from controller_runtime.bus.snapshot import last_per_subject, read_logged, read_present

@@ -23,8 +23,9 @@ from aim_packaging.broker import authorization, reader, user_of
 from aim_packaging.keys import new_key
 from aim_packaging.services import definitions
 from controller_runtime import Key, ServiceDefinition
-from controller_runtime.bus.connection import BusConnection, BusSettings, BusUnavailableError, connect
+from controller_runtime.bus.connection import BusConnection, BusSettings, connect
 from controller_runtime.bus.delivery import deliver
+from controller_runtime.bus.errors import BusUnavailableError
 from controller_runtime.bus.last_before import last_messages
 from controller_runtime.bus.outcome import PubAck
 from controller_runtime.bus.stored import count_messages, delete_message, last_message, stream_state

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nats.aio.client import Client
 
-from controller_runtime.bus.connection import _Client
+from controller_runtime.bus.broker_client import BrokerClient
 from controller_runtime.bus.headers import encoded_size, parse_headers
 
 LINES = st.lists(
@@ -23,7 +23,7 @@ def test_any_bytes_read_as_the_library_reads_them(lines: list[bytes]) -> None:
 def test_the_connection_reads_them_so() -> None:
     """A release of the library that asks somebody else would be slow in silence."""
     assert "_parse_header_lines" in vars(Client)
-    assert _Client._parse_header_lines(b"A: b\r\n") == {"A": "b"}
+    assert BrokerClient._parse_header_lines(b"A: b\r\n") == {"A": "b"}
 
 
 @pytest.mark.parametrize("value", ["plain", "", "zwölf", "\U0001f600"])

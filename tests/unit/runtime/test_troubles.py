@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from controller_runtime.bus.broker_urls import BROKER_URLS, checked_urls, without_credentials
-from controller_runtime.bus.connection import BusClosedError, BusSetupError, ConnectionState, ConnectionStatistics
+from controller_runtime.bus.connection import ConnectionState, ConnectionStatistics
+from controller_runtime.bus.errors import BusClosedError, BusSetupError
 from controller_runtime.kube.errors import ApiConnectionError, ApiError, ConnectionFailure
 from controller_runtime.kube.kubeconfig import ConfigError
 from controller_runtime.kube.refusals import Asked, Refusals

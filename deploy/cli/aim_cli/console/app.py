@@ -31,7 +31,7 @@ from aim_cli.console.templating import render
 from aim_cli.errors import CliError, TargetError
 from aim_cli.log.targets import Target, target_of
 from controller_runtime import KubeError
-from controller_runtime.bus.connection import BusError
+from controller_runtime.bus.errors import BusError
 
 _HERE: Final = Path(__file__).parent
 _PULSE: Final = 15.0

@@ -29,7 +29,7 @@ from aim_cli.console.viewers import Viewers
 from aim_cli.errors import TargetError, UnreachableError
 from aim_cli.running import leaves
 from controller_runtime import KubeClient
-from controller_runtime.bus.connection import BusError
+from controller_runtime.bus.errors import BusError
 from controller_runtime.manager.certificates import CertificateFiles, from_files, self_signed
 from controller_runtime.manager.failure import StartError
 from controller_runtime.manager.http import HttpServer

@@ -20,7 +20,7 @@ from aim_cli.console.mirror import Mirror, mirror
 from aim_cli.errors import UnreachableError
 from controller_runtime.api.kind import Kind
 from controller_runtime.api.meta import Resource
-from controller_runtime.bus.connection import BusApiError
+from controller_runtime.bus.errors import BusApiError
 from controller_runtime.bus.stored import STREAM_NOT_FOUND
 from controller_runtime.bus.subjects import FACTS_PART
 from controller_runtime.manager.asgi import InProcessServer

@@ -12,9 +12,10 @@ from aim_cli.installation.overview import SERVICES
 from aim_cli.log.connecting import broker, layout
 from aim_cli.log.targets import LOGGED
 from aim_cli.sizes import told_size
-from controller_runtime.bus.connection import BusApiError, BusConnection
+from controller_runtime.bus.connection import BusConnection
 from controller_runtime.bus.envelope import EnvelopeError
 from controller_runtime.bus.epoch_name import epoch_time
+from controller_runtime.bus.errors import BusApiError
 from controller_runtime.bus.history import History
 from controller_runtime.bus.marker import MARKER_INTERVAL, Marker, decode_marker
 from controller_runtime.bus.retention import Contents

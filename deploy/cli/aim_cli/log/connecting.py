@@ -11,14 +11,8 @@ from aim_cli.answer import complain
 from aim_cli.errors import TargetError, UnreachableError
 from aim_cli.log import light as light  # noqa: PLC0414 (before what it makes light)
 from controller_runtime.bus.broker_urls import checked_urls, without_credentials
-from controller_runtime.bus.connection import (
-    BusClosedError,
-    BusConnection,
-    BusError,
-    BusSettings,
-    BusSetupError,
-    connect,
-)
+from controller_runtime.bus.connection import BusConnection, BusSettings, connect
+from controller_runtime.bus.errors import BusClosedError, BusError, BusSetupError
 from controller_runtime.bus.history import History
 from controller_runtime.bus.subjects import DEFAULT_ROOT, Layout, SubjectError
 

@@ -4,7 +4,8 @@ from typing import Final
 
 from aim_cli.errors import TO_BROKER
 from controller_runtime.bus.broker_urls import without_credentials
-from controller_runtime.bus.connection import BusApiError, BusError, BusSettings, ConnectionStatistics
+from controller_runtime.bus.connection import BusSettings, ConnectionStatistics
+from controller_runtime.bus.errors import BusApiError, BusError
 from controller_runtime.bus.stored import STREAM_NOT_FOUND
 from controller_runtime.manager.causes import Cause
 from controller_runtime.manager.troubles import Trouble, of_broker

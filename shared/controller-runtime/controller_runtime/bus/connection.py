@@ -11,24 +11,24 @@ lost, every wait ends at once (FW-430).
 import asyncio
 import logging
 import random
-import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Final, NamedTuple, TypedDict
+from typing import Final, NamedTuple
 
 import nats.errors
-import nkeys
 import structlog
-from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription as ClientSubscription
 
+from controller_runtime.bus.broker_client import BrokerClient, is_news
+from controller_runtime.bus.broker_files import read_credentials, tls_context
 from controller_runtime.bus.broker_urls import split_urls, without_credentials
-from controller_runtime.bus.headers import encoded_size, parse_headers
+from controller_runtime.bus.errors import BusApiError, BusClosedError, BusUnavailableError
+from controller_runtime.bus.headers import encoded_size
 from controller_runtime.bus.outcome import TOO_LARGE, PublishOutcome, Refused, Unknown, read_ack
 from controller_runtime.json import JsonObject, dumps, loads
 
@@ -50,50 +50,13 @@ _LOG_INTERVAL: Final = 30.0
 _OPEN_DELIVERIES: Final = 4
 _NO_JETSTREAM: Final = frozenset({10035, 10039, 10076})
 """JetStream is not enabled for this account, or on this server."""
-_NO_TLS: Final = "the broker offers no TLS, which tls:// in --nats-url, or --nats-ca-file, asks for"
 _SILENT: Final = "no answer in time, or none of a NATS server"
 _PERMISSIONS: Final = "permissions violation"
-
-
-_END_OF_TLS: Final = "eof_received() has no effect when using ssl"
-"""What asyncio says when a connection ends whose streams the client library has made for a plain one."""
-
-
-def _is_news(record: logging.LogRecord) -> bool:
-    return _END_OF_TLS not in record.getMessage()
 
 
 def inbox_prefix(name: str) -> str:
     """What the reply subjects of a client begin with: its own, so that permissions can keep others from listening."""
     return f"_INBOX.{name}"
-
-
-class BusError(Exception):
-    """Base of failures of the message broker."""
-
-
-class BusUnavailableError(BusError):
-    """No answer: disconnected, timed out, or nobody serves the subject."""
-
-
-class BusClosedError(BusError):
-    """The connection is closed for good; the process has to start anew."""
-
-
-class BusSetupError(BusError):
-    """The process was given files that it cannot use; the message says which (FW-585)."""
-
-
-class BusApiError(BusError):
-    """The broker refused an API request.
-
-    Attributes:
-        code: the broker's error code, such as 10059 (stream not found).
-    """
-
-    def __init__(self, subject: str, code: int, text: str) -> None:
-        super().__init__(f"{subject}: {text} ({code})")
-        self.code = code
 
 
 class ConnectionState(StrEnum):
@@ -204,34 +167,6 @@ class Subscription:
             await self._subscription.unsubscribe()
 
 
-class _Client(Client):
-    """The library's client, but for two things.
-
-    Of headers it looks at each character of each name, every time. And where a broker offers no TLS it goes on in plain
-    text, credentials first, whatever the URL says (FW-587).
-
-    Args:
-        needs_tls: a CA is named, so TLS is meant.
-    """
-
-    def __init__(self, *, needs_tls: bool) -> None:
-        super().__init__()
-        self._needs_tls = needs_tls
-
-    def _connect_command(self) -> bytes:
-        # The last moment before anything is sent; the greeting of the broker has been read.
-        server = self._current_server
-        scheme = "" if server is None else server.uri.scheme
-        wanted = scheme == "tls" or (self._needs_tls and scheme != "wss")
-        if wanted and not self._server_info.get("tls_required"):
-            raise nats.errors.Error(_NO_TLS)
-        return super()._connect_command()
-
-    @staticmethod
-    def _parse_header_lines(raw: bytes) -> dict[str, str]:
-        return parse_headers(raw)
-
-
 class BusConnection:
     """One connection, shared by everything in a process. Made by `connect`.
 
@@ -243,7 +178,7 @@ class BusConnection:
 
     def __init__(self, settings: BusSettings) -> None:
         self._settings = settings
-        self._client = _Client(needs_tls=settings.ca_file is not None)
+        self._client = BrokerClient(needs_tls=settings.ca_file is not None)
         self._state = ConnectionState.CONNECTING
         self._session = 0
         self._changed = asyncio.Event()
@@ -443,9 +378,9 @@ class BusConnection:
     async def _open(self) -> None:
         """Connect, however long it takes."""
         settings = self._settings
-        tls = await asyncio.to_thread(_tls_context, settings.ca_file)
-        credentials = await asyncio.to_thread(_credentials, settings.credentials_file)
-        logging.getLogger("asyncio").addFilter(_is_news)
+        tls = await asyncio.to_thread(tls_context, settings.ca_file)
+        credentials = await asyncio.to_thread(read_credentials, settings.credentials_file)
+        logging.getLogger("asyncio").addFilter(is_news)
         self._opened = True
         await self._client.connect(
             list(settings.servers),
@@ -546,60 +481,3 @@ def raise_if_cancelled() -> None:
 
 def _message(message: Msg) -> Message:
     return Message(message.subject, message.reply, message.headers or {}, message.data)
-
-
-_JWT_MARK: Final = "BEGIN NATS USER JWT"
-
-
-class _Credentials(TypedDict, total=False):
-    """The argument of the library that the file is for."""
-
-    user_credentials: Path
-    nkeys_seed: str
-
-
-_SEED_MARK: Final = "BEGIN USER NKEY SEED"
-
-
-def _credentials(file: Path | None) -> _Credentials:
-    """How to identify oneself.
-
-    Raises:
-        BusSetupError: the file cannot be read, or is not of either form. The library would try it again and again.
-    """
-    if file is None:
-        return {}
-    text = _read("--nats-credentials-file", file)
-    if _JWT_MARK in text:
-        if _SEED_MARK not in text:
-            raise BusSetupError(f"--nats-credentials-file {file} has a user JWT and no seed; {_MAKE_CREDENTIALS}")
-        return {"user_credentials": file}
-    try:
-        nkeys.from_seed(bytearray(text.strip().encode())).wipe()  # type: ignore[no-untyped-call]
-    except (nkeys.NkeysError, ValueError):
-        # Without the cause: it may quote what it stumbled over.
-        raise BusSetupError(
-            f"--nats-credentials-file {file} is neither the seed of an NKey nor a user JWT; {_MAKE_CREDENTIALS}"
-        ) from None
-    return {"nkeys_seed": str(file)}
-
-
-_MAKE_CREDENTIALS: Final = "put in what `nsc` or `aim_packaging nats-keys` made, and start again"
-
-
-def _tls_context(ca_file: Path | None) -> ssl.SSLContext | None:
-    if ca_file is None:
-        return None
-    _read("--nats-ca-file", ca_file)
-    try:
-        return ssl.create_default_context(cafile=str(ca_file))
-    except (ssl.SSLError, ValueError) as error:
-        raise BusSetupError(f"--nats-ca-file {ca_file} holds no certificates in PEM: {error}; correct it") from error
-
-
-def _read(flag: str, file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        why = error.strerror or type(error).__name__
-        raise BusSetupError(f"{flag} {file} cannot be read: {why}; mount its Secret, or correct the path") from error

@@ -18,7 +18,8 @@ from contextlib import asynccontextmanager, suppress
 from time import monotonic
 from typing import Final, NamedTuple
 
-from controller_runtime.bus.connection import BusConnection, BusError, BusUnavailableError, Message
+from controller_runtime.bus.connection import BusConnection, Message
+from controller_runtime.bus.errors import BusError, BusUnavailableError
 from controller_runtime.bus.in_order import DeliveryLostError, InOrder
 from controller_runtime.bus.stored import DeliveryPosition
 from controller_runtime.bus.tasks import within

@@ -6,7 +6,7 @@ not. Were each message that overtakes another taken for a loss, each would cost 
 
 from typing import Final, Generic, Protocol, TypeVar
 
-from controller_runtime.bus.connection import BusError
+from controller_runtime.bus.errors import BusError
 from controller_runtime.bus.stored import DeliveryPosition
 
 _EARLY: Final = 512

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from controller_runtime.bus.connection import BusApiError, BusUnavailableError
+from controller_runtime.bus.errors import BusApiError, BusUnavailableError
 
 
 class InterruptedSessionError(Exception):

@@ -14,7 +14,8 @@ from typing import Final
 
 import structlog
 
-from controller_runtime.bus.connection import BusApiError, BusConnection, BusUnavailableError
+from controller_runtime.bus.connection import BusConnection
+from controller_runtime.bus.errors import BusApiError, BusUnavailableError
 from controller_runtime.bus.retention import SHORTEST_WINDOW, Contents, Pace, dropped_by, shortfall
 from controller_runtime.bus.stored import STREAM_NOT_FOUND, count_messages
 from controller_runtime.bus.streams import LIMITS, StreamLimits, configs, differences

@@ -18,9 +18,10 @@ from typing import Any, Final, Protocol
 
 import structlog
 
-from controller_runtime.bus.connection import BusApiError, BusConnection, BusUnavailableError
+from controller_runtime.bus.connection import BusConnection
 from controller_runtime.bus.delivery import Delivered, Delivery, deliver
 from controller_runtime.bus.entry import Change, Entry
+from controller_runtime.bus.errors import BusApiError, BusUnavailableError
 from controller_runtime.bus.freshness import BrokerClock, FeedSettings
 from controller_runtime.bus.in_order import DeliveryLostError
 from controller_runtime.bus.incoming import NOT_OURS, Decoder, Deletion, Incoming, Marked

@@ -13,7 +13,8 @@ from typing import Final
 
 import structlog
 
-from controller_runtime.bus.connection import BusApiError, BusConnection, BusUnavailableError
+from controller_runtime.bus.connection import BusConnection
+from controller_runtime.bus.errors import BusApiError, BusUnavailableError
 from controller_runtime.bus.outcome import PubAck, PublishOutcome, Refused, Unknown
 from controller_runtime.bus.part import Key
 from controller_runtime.bus.stored import STREAM_NOT_FOUND, StoredMessage, last_message

@@ -5,9 +5,10 @@ from typing import Final
 
 import structlog
 
-from controller_runtime.bus.connection import BusConnection, BusUnavailableError
+from controller_runtime.bus.connection import BusConnection
 from controller_runtime.bus.delivery import deliver
 from controller_runtime.bus.envelope import Logged
+from controller_runtime.bus.errors import BusUnavailableError
 from controller_runtime.bus.in_order import DeliveryLostError
 from controller_runtime.bus.part import Key
 from controller_runtime.bus.stored import StoredMessage

@@ -12,7 +12,8 @@ from datetime import UTC, datetime
 from email.parser import BytesParser
 from typing import Final, NamedTuple
 
-from controller_runtime.bus.connection import BusApiError, BusConnection, BusError, BusUnavailableError
+from controller_runtime.bus.connection import BusConnection
+from controller_runtime.bus.errors import BusApiError, BusError, BusUnavailableError
 from controller_runtime.json import JsonObject
 
 STREAM_NOT_FOUND: Final = 10059

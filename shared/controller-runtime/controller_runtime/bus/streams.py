@@ -10,7 +10,8 @@ from typing import Final
 
 import structlog
 
-from controller_runtime.bus.connection import BusApiError, BusConnection
+from controller_runtime.bus.connection import BusConnection
+from controller_runtime.bus.errors import BusApiError
 from controller_runtime.bus.stored import STREAM_NOT_FOUND
 from controller_runtime.bus.subjects import DEFAULT_LAYOUT, Layout
 from controller_runtime.json import JsonObject

@@ -5,7 +5,7 @@ from typing import Final
 
 import structlog
 
-from controller_runtime.bus.connection import BusError
+from controller_runtime.bus.errors import BusError
 from controller_runtime.bus.publisher_state import SupersededError
 from controller_runtime.bus.streams import StreamMismatchError
 from controller_runtime.kube.errors import KubeError

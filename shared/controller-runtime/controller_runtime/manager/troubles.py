@@ -8,7 +8,8 @@ from typing import Final
 import aiohttp
 
 from controller_runtime.bus.broker_urls import without_credentials
-from controller_runtime.bus.connection import BusClosedError, BusSetupError, ConnectionState, ConnectionStatistics
+from controller_runtime.bus.connection import ConnectionState, ConnectionStatistics
+from controller_runtime.bus.errors import BusClosedError, BusSetupError
 from controller_runtime.kube.errors import ApiConnectionError, ApiError
 from controller_runtime.kube.kubeconfig import ConfigError
 from controller_runtime.kube.refusals import Asked
