@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import orjson
 import pytest
 from support.bus_source import Source
+from support.nats import eventually
 from typer.testing import CliRunner
 
 from aim_cli.__main__ import app
@@ -168,15 +169,29 @@ async def test_a_page_tells_nothing_about_kinds_that_its_viewer_may_not_see(
 
 
 @pytest.mark.spec("FW-626")
-async def test_each_decision_nearby_wakes_who_follows(bus: BusConnection, layout: Layout, source: Source) -> None:
+async def test_each_decision_and_each_version_nearby_wakes_who_follows(
+    bus: BusConnection, layout: Layout, source: Source
+) -> None:
+    heard: Sequence[str] = ()
+
+    async def follow() -> None:
+        nonlocal heard
+        async with aclosing(History(bus, layout).stirred("ns")) as wakes:
+            async for _ in wakes:
+                heard = await told(bus, layout)
+
     await source.upsert("chat")
-    async with asyncio.timeout(30), aclosing(History(bus, layout).decided("ns")) as wakes:
-        await anext(wakes)
-        again = asyncio.ensure_future(anext(wakes))
-        await decided(bus, layout, SERVICES.name, Key("elsewhere", "chat"))
+    following = asyncio.ensure_future(follow())
+    try:
+        await eventually(lambda: heard == ["created"], "what was there is told")
         await decided(bus, layout, SERVICES.name, CHAT)
-        await again
-        assert await told(bus, layout) == ["created", "nothing"]
+        await eventually(lambda: heard == ["created", "nothing"], "the decision is told")
+        # As what a decision led to, of which nothing is decided any more.
+        await source.upsert("chat", status={"status": "Running"})
+        await eventually(lambda: heard == ["created", "nothing", "status none → Running"], "the version is told")
+    finally:
+        following.cancel()
+        await asyncio.wait((following,))
 
 
 @pytest.mark.spec("FW-437")

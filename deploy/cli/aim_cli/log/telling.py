@@ -92,7 +92,7 @@ async def followed(kind: str, name: str | None, where: Where, nats_url: str, wis
     """Print the story of an object as it goes on, a line or a JSON object each, until somebody interrupts it."""
     wanted = target(kind, name, where)
     known: set[Moment] = set()
-    async with history(nats_url) as log, aclosing(log.decided(wanted.key.namespace)) as wakes:
+    async with history(nats_url) as log, aclosing(log.stirred(wanted.key.namespace)) as wakes:
         await tell_dropped(log)
         async for _ in wakes:
             moments = await timeline(log, await located(log, wanted), everywhere=wish.everywhere)

@@ -255,16 +255,41 @@ class History:
 
         return in_time([one async for one in self._decisions(tuple(subjects), is_near, since)])
 
-    async def decided(self, namespace: str) -> AsyncGenerator[None]:
-        """At once, and then whenever something was decided about objects of a namespace, until it is closed."""
-        subjects, policy = (DecisionFilter(namespace=namespace).subject(self._layout),), {"deliver_policy": "new"}
+    async def stirred(self, namespace: str) -> AsyncGenerator[None]:
+        """At once, and then whenever something of a namespace was decided or has another version, until it is closed.
+
+        A version is logged after it can be decided about, so that what was decided last may lack what it led to.
+        """
+        stirred = asyncio.Event()
+        decisions = self._layout.decisions_stream, DecisionFilter(namespace=namespace).subject(self._layout)
+        versions = self._layout.history_stream, self._layout.log_within(namespace)
+        listening = [asyncio.ensure_future(self._listen(*one, stirred.set)) for one in (decisions, versions)]
+        try:
+            while True:
+                waiting = asyncio.ensure_future(stirred.wait())
+                try:
+                    await asyncio.wait((waiting, *listening), return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    waiting.cancel()
+                for one in listening:
+                    if one.done():
+                        await one
+                stirred.clear()
+                yield
+        finally:
+            for one in listening:
+                one.cancel()
+            await asyncio.wait(listening)
+
+    async def _listen(self, stream: str, subject: str, heard: Callable[[], None]) -> None:
+        """Tell of each message that comes to a subject from now on, and that now is."""
         while True:
             with suppress(DeliveryLostError):
-                async with deliver(self._connection, self._layout.decisions_stream, subjects, policy) as delivery:
-                    yield
+                async with deliver(self._connection, stream, (subject,), {"deliver_policy": "new"}) as delivery:
+                    heard()
                     while True:
                         if await delivery.batch():
-                            yield
+                            heard()
 
     async def decisions_of(self, part: str, key: Key) -> list[StoredDecision]:
         """The decisions of all services about one object."""

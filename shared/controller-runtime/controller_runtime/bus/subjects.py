@@ -135,6 +135,10 @@ class Layout:
         """All versions of a part, or those of a namespace; the facts of a service lie under its name."""
         return f"{self.root}.log.{part}.{encode_token(service)}.>" if service else f"{self.root}.log.{part}.>"
 
+    def log_within(self, namespace: str) -> str:
+        """All versions of the objects of a namespace."""
+        return f"{self.root}.log.*.{_scope(namespace)}.*"
+
     def parse_state(self, subject: str) -> tuple[str, Key]:
         """Part and key of a state subject.
 
