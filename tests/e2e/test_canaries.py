@@ -29,6 +29,8 @@ from aim_local.stack import SERVICES
 from controller_runtime import JsonObject
 from controller_runtime.bus.connection import inbox_prefix
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
 SECRET: Final = "kanarienvogel-im-geheimnis"
 """Begins the values that stand in Secrets."""
 PLAIN: Final = "kanarienvogel-im-freien"

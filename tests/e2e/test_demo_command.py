@@ -18,6 +18,8 @@ from support.stack import CLUSTER, PATIENCE
 
 from aim_local.stack import ClusterKind
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
 
 def processes_of(folder: Path) -> list[int]:
     """Live processes that carry the demo's folder in their command line or environment."""

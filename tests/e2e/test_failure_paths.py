@@ -104,7 +104,7 @@ async def test_a_failed_discovery_leaves_the_service_waiting_for_its_template(pl
 
     templates = f"{OWN}/namespaces/undiscovered/aimservicetemplates"
     await platform.api.until(
-        templates, lambda reply: any("ImageNotFound" in reasons(one).values() for one in reply.body["items"]), 30
+        templates, lambda reply: any("ImageNotFound" in reasons(one).values() for one in reply.body["items"])
     )
     service = (await platform.api.get(path)).body
     assert status_of(service) != "Running"

@@ -71,6 +71,8 @@ async def test_labels_reach_everything_that_is_made_for_a_service(platform: Plat
         return bool((live.get("status") or {}).get("status") == "Running")
 
     await eventually(runs, "the service runs")
+    # What came between the look at its kind and the one at the service.
+    assert await runs()
     for what, found in seen.items():
         assert found, f"no {what} was seen"
         assert {one["metadata"]["name"]: labels_of(one) for one in found.values()} == {

@@ -55,6 +55,8 @@ async def installed(cluster: RealCluster, chart: str) -> None:
     first = await helm(*command, "--kubeconfig", config, "-n", NAMESPACE)
     if first.status != 0:
         assert "no matches for kind" in first.errors, first.errors
+        async with raw_api(cluster.kubeconfig_for(User.KUBECTL)) as api:
+            await eventually(lambda: defined(api), "the kinds are served")
         await done(cluster, *command)
 
 

@@ -6,7 +6,7 @@ A forward proxy, which every client honours, leads all names to one server whose
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack, closing, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -87,12 +87,11 @@ class NamedHosts:
 
     async def _tunnel(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One CONNECT request and what follows it."""
-        with suppress(OSError, asyncio.IncompleteReadError):
+        with suppress(OSError, asyncio.IncompleteReadError), closing(writer):
             head = (await reader.readuntil(b"\r\n\r\n")).decode()
             host = head.split(" ", 2)[1].partition(":")[0]
             if not head.startswith("CONNECT ") or host not in self._sites:
                 writer.write(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n")
-                writer.close()
                 return
             writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
             await lead_on(reader, writer, self._backend)

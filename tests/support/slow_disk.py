@@ -29,9 +29,12 @@ class SlowDisk:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Handle one connection until either side ends it."""
-        upstream, to_broker = await asyncio.open_connection(HOST, self._broker_port)
-        self._open |= {writer, to_broker}
+        ends = [writer]
+        self._open.add(writer)
         try:
+            upstream, to_broker = await asyncio.open_connection(HOST, self._broker_port)
+            ends.append(to_broker)
+            self._open.add(to_broker)
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._up(reader, to_broker))
                 group.create_task(self._down(upstream, writer))
@@ -39,7 +42,7 @@ class SlowDisk:
             # One side is gone; what the event loop calls that depends on the moment.
             pass
         finally:
-            for one in (writer, to_broker):
+            for one in ends:
                 self._open.discard(one)
                 one.transport.abort()
 

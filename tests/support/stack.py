@@ -16,7 +16,7 @@ from types import MappingProxyType
 import aiohttp
 import pytest
 import pytest_asyncio
-from support.controlplane import CRDS, Ran, RawApi
+from support.controlplane import CRDS, Ran, RawApi, Reply
 from support.forks import fork
 from support.image_programs import IMAGES, contained
 from support.installed_chart import RESTRICTED, Installation, installation
@@ -104,14 +104,15 @@ class Platform:
         return await self.until(path, lambda obj: status_of(obj) == "Running", seconds)
 
     async def chat(self, path: str, text: str) -> JsonObject:
-        """The answer of the model behind a gateway path."""
+        """The answer of the model behind a gateway path; the gateway learns of routes a moment after everybody else."""
         body = {"messages": [{"role": "user", "content": text}]}
-        async with (
-            aiohttp.ClientSession(self.stack.gateway_url) as session,
-            session.post(f"{path}/v1/chat/completions", json=body) as answer,
-        ):
-            assert answer.status == 200, await answer.text()
-            return loads(await answer.read())
+        async with aiohttp.ClientSession(self.stack.gateway_url) as session:
+
+            async def ask() -> Reply:
+                async with session.post(f"{path}/v1/chat/completions", json=body) as answer:
+                    return Reply(answer.status, loads(await answer.read()), answer.headers)
+
+            return (await self.api.repeated(ask, lambda reply: reply.status == 200)).body
 
     async def broker_killed_and_started(self) -> None:
         """End the broker at once, or one of three, and start it again."""
@@ -145,7 +146,8 @@ def denied_requests(folder: Path) -> list[tuple[str, str, str, str]]:
     """What the API server forbade a service, by its audit logs below a folder: who, verb, what, name."""
     found = []
     for log in folder.rglob("audit.log"):
-        for line in log.read_bytes().splitlines():
+        # The last line may be half written, as the API server goes on.
+        for line in log.read_bytes().split(b"\n")[:-1]:
             event = loads(line)
             user = event["user"].get("username", "")
             if user in _ACCOUNTS and event.get("annotations", {}).get("authorization.k8s.io/decision") == "forbid":

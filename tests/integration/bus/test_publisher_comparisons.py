@@ -208,8 +208,9 @@ async def test_comparisons_leave_nothing_behind(bus: BusConnection, layout: Layo
         for _ in range(10):
             await compares(publisher)
         gc.collect()
-        # Far less than one block for each object of one comparison.
-        assert sys.getallocatedblocks() - before < objects
+        # Far less than one block for each object of each comparison; up to a hundred timers that were cancelled, of
+        # three blocks each, wait in the event loop until it clears them away.
+        assert sys.getallocatedblocks() - before < 3 * objects
 
 
 @pytest.mark.spec("FW-499")

@@ -128,7 +128,7 @@ async def killed_half_way(program: Program, hub: FakeHub, **variables: str) -> N
     process = await program.start("aim_artifacts.downloader", URI, {"HF_ENDPOINT": hub.url} | variables)
 
     def has_half() -> bool:
-        return any(one.stat().st_size > 1 << 20 for one in program.target.rglob("*.incomplete"))
+        return any(size > 1 << 20 for size in program.sizes("*.incomplete"))
 
     await eventually(has_half, "half of it is there")
     kill_all(process.pid)

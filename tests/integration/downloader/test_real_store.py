@@ -83,4 +83,4 @@ def has_more(program: Program, before: int) -> bool:
 
 
 def begun(program: Program) -> int:
-    return sum(part.stat().st_size for part in program.target.rglob("*.part"))
+    return sum(program.sizes("*.part"))

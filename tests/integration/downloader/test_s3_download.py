@@ -133,7 +133,7 @@ async def test_an_object_is_continued_after_a_kill_unless_it_is_another_one(
     key = "models/tiny/a.bin"
     bucket.objects[key], bucket.faults.half = b"a" * (8 << 20), {key}
     process = await program.start("aim_artifacts.downloader", URI, access(bucket))
-    await eventually(lambda: any(one.stat().st_size for one in program.target.rglob("*.part")), "half of it is there")
+    await eventually(lambda: any(program.sizes("*.part")), "half of it is there")
     kill_all(process.pid)
     await program.ended(process)
     bucket.faults.half = set()

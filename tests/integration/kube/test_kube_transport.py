@@ -16,6 +16,7 @@ from support.fake_apiserver import (
     watch_answer,
 )
 
+from aim_local.ports import HOST, free_port
 from controller_runtime import ApiError, KubeClient, TransportSettings
 from controller_runtime.backoff import Backoff
 from controller_runtime.kube.config import Connection, NoCredentials
@@ -164,10 +165,9 @@ async def test_a_silent_server_is_given_up() -> None:
 
 @pytest.mark.spec("FW-045")
 async def test_a_closed_port_is_a_refused_connection() -> None:
-    async with fake_apiserver(OK) as server:
-        pass
+    nobody = Connection(f"http://{HOST}:{free_port()}", NoCredentials())
     settings = TransportSettings(attempts=1)
-    async with KubeClient(Connection(server.url, NoCredentials()), service="t", settings=settings) as client:
+    async with KubeClient(nobody, service="t", settings=settings) as client:
         with pytest.raises(ApiConnectionError, match="check that it is reachable") as caught:
             await client.version()
     assert (caught.value.failure, caught.value.operation) == (ConnectionFailure.REFUSED, "dial")

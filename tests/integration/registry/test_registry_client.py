@@ -8,6 +8,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from support.oci import REPOSITORY, at, image, pull_secret, settings, store_with_tags
 
+from aim_local.ports import free_port
 from aim_local.registry import DEMO_IMAGES, BearerAuth, Fault, LocalRegistry
 from oci_registry import (
     Hubs,
@@ -210,9 +211,10 @@ async def test_the_inspection_as_a_whole_is_bounded(registry: LocalRegistry) -> 
             await client.image_config(image(registry))
 
 
-async def test_refused_connection_is_unreachable_at_once(client: RegistryClient, unused_tcp_port: int) -> None:
-    with pytest.raises(RegistryError, match=f"127.0.0.1:{unused_tcp_port} cannot be reached") as caught:
-        await client.list_tags(canonical_repository(f"127.0.0.1:{unused_tcp_port}", REPOSITORY))
+async def test_refused_connection_is_unreachable_at_once(client: RegistryClient) -> None:
+    port = free_port()
+    with pytest.raises(RegistryError, match=f"127.0.0.1:{port} cannot be reached") as caught:
+        await client.list_tags(canonical_repository(f"127.0.0.1:{port}", REPOSITORY))
     assert caught.value.code is RegistryErrorCode.UNREACHABLE
     assert not client.statistics().retries
 
@@ -316,15 +318,13 @@ async def test_odd_names_from_a_catalog_stay_inside_their_path(client: RegistryC
 
 
 @pytest.mark.spec("MS-272")
-async def test_the_text_of_a_failure_is_the_same_at_every_attempt(client: RegistryClient, unused_tcp_port: int) -> None:
-    texts = set()
+async def test_the_text_of_a_failure_is_the_same_at_every_attempt(client: RegistryClient) -> None:
+    port, texts = free_port(), set[str]()
     for _ in range(3):
         with pytest.raises(RegistryError) as caught:
-            await client.list_tags(canonical_repository(f"127.0.0.1:{unused_tcp_port}", REPOSITORY))
+            await client.list_tags(canonical_repository(f"127.0.0.1:{port}", REPOSITORY))
         texts.add(str(caught.value))
-    assert texts == {
-        f"127.0.0.1:{unused_tcp_port} cannot be reached: connection refused; check address and network policies"
-    }
+    assert texts == {f"127.0.0.1:{port} cannot be reached: connection refused; check address and network policies"}
 
 
 async def test_the_demo_catalogue_is_read_end_to_end(client: RegistryClient) -> None:
