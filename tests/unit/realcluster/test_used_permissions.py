@@ -51,7 +51,8 @@ def test_whose_pods_were_no_containers_is_not_judged(
 ) -> None:
     log = tmp_path / "logs/audit.log"
     log.parent.mkdir()
-    log.write_text(json.dumps(event("get", "aimservices")), encoding="utf-8")
+    line = json.dumps(event("get", "aimservices"))
+    log.write_text(f"{line}\n{line[:40]}", encoding="utf-8")
     note(log.parent, tmp_path / "used", contained=contained)
     assert main(tmp_path / "used") == 1
     said = capsys.readouterr().out
