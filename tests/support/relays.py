@@ -4,10 +4,11 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from typing import Final
 
 from aim_local.ports import HOST
 
-_PIECE = 1 << 16
+_PIECE: Final = 1 << 16
 
 
 async def lead_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int) -> None:

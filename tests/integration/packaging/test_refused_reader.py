@@ -29,6 +29,7 @@ accounts {
 """
 COMMANDS = (
     ["timeline", "aimservice", "ns/chat", "-o", "json"],
+    ["timeline", "aimservice", "ns/chat", "--follow", "-o", "json"],
     ["replay", "--all", "-o", "json"],
     ["state", "--at", "0s"],
     ["diff", "--from", "1m"],

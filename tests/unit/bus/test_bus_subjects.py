@@ -32,6 +32,12 @@ def test_a_decision_tells_service_part_and_object() -> None:
     assert DEFAULT_LAYOUT.parse_decision(subject) == ("serving", "aimservices", Key("ml", "chat"))
 
 
+@pytest.mark.spec("FW-626")
+@pytest.mark.parametrize(("namespace", "scope"), [("ml", "ml"), ("", "-")])
+def test_versions_of_a_namespace_are_those_of_all_parts(namespace: str, scope: str) -> None:
+    assert DEFAULT_LAYOUT.log_within(namespace) == f"aim.log.*.{scope}.*"
+
+
 def test_streams_are_called_after_the_root() -> None:
     streams = (DEFAULT_LAYOUT.state_stream, DEFAULT_LAYOUT.history_stream, DEFAULT_LAYOUT.decisions_stream)
     assert streams == ("AIM_STATE", "AIM_HISTORY", "AIM_DECISIONS")

@@ -279,7 +279,8 @@ class History:
         finally:
             for one in listening:
                 one.cancel()
-            await asyncio.wait(listening)
+            # What ended one of them has been raised; where it ended both, nobody has to read it twice.
+            await asyncio.gather(*listening, return_exceptions=True)
 
     async def _listen(self, stream: str, subject: str, heard: Callable[[], None]) -> None:
         """Tell of each message that comes to a subject from now on, and that now is."""
