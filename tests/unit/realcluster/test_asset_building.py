@@ -13,12 +13,18 @@ from aim_local.assets.__main__ import app
 from aim_local.assets.build import build_assets
 from aim_local.assets.cache import completed, fingerprint
 from aim_local.assets.golang import Go, reason
-from aim_local.assets.recipes import DEFINITIONS, ETCD, PROGRAMS, Wrapper
+from aim_local.assets.recipes import DEFINITIONS, ETCD, PROGRAMS, WRAPPERS, Group, Wrapper
 
 SCRIPT = """#!/bin/sh
 echo "$1 $PWD" >> {log}
 case "$1" in
-  build) while [ $# -gt 1 ]; do [ "$1" = -o ] && echo program > "$2"; shift; done ;;
+  build)
+    while [ "$1" != -o ]; do shift; done
+    folder=$2; shift 2
+    for one in "$@"; do
+      if [ "$one" = . ]; then one=$(sed -n 's/^module //p' go.mod); fi
+      echo program > "$folder${{one##*/}}"
+    done ;;
   mod) echo '{{"Dir": "{module}"}}' ;;
 esac
 """
@@ -37,6 +43,7 @@ def go(tmp_path: Path, log: Path) -> Go:
         file = module / recipe.pattern.replace("*", "x")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("kind: A\n---\nkind: B\n")
+    (module / "providers" / "dns").mkdir(parents=True)
     return script(tmp_path, SCRIPT.format(log=log, module=module))
 
 
@@ -48,30 +55,60 @@ def script(folder: Path, text: str) -> Go:
     return Go(str(path))
 
 
-def build(cache: Cache, go: Go, *, keda: bool = False, given: frozenset[Program] = frozenset()) -> list[str]:
-    told: list[str] = []
-    build_assets(cache, lambda: go, told.append, keda=keda, given=given)
-    return told
+def build(
+    cache: Cache, go: Go, *groups: Group, given: frozenset[Program] = frozenset(), report: list[str] | None = None
+) -> list[str]:
+    lines: list[str] = [] if report is None else report
+    build_assets(cache, lambda: go, lines.append, {Group.CONTROL_PLANE, *groups}, given)
+    return lines
+
+
+def built(lines: list[str]) -> list[str]:
+    """Names of the programs that lines of a report name."""
+    return [name for line in lines for name in line.rpartition(" v")[0].strip().split(", ") if name in tuple(Program)]
+
+
+CONTROL_PLANE = [one for one, recipe in PROGRAMS.items() if recipe.group is Group.CONTROL_PLANE]
 
 
 def test_everything_is_made_once(tmp_path: Path, go: Go, log: Path) -> None:
     cache = Cache(tmp_path / "cache")
-    told = build(cache, go)
-    assert len(told) == len(PROGRAMS) - 2 + len(DEFINITIONS)
-    assert all(line.endswith(" s") for line in told)
+    lines = build(cache, go)
+    assert sorted(built(lines)) == sorted(CONTROL_PLANE)
+    assert all(line.endswith(" s") for line in lines)
     assert not cache.program(Program.KEDA).exists()
     [file] = cache.definitions(Definitions.KEDA).iterdir()
     assert json.loads(file.read_text()) == {"apiVersion": "v1", "kind": "List", "items": [{"kind": "A"}, {"kind": "B"}]}
     calls = log.read_text()
     assert build(cache, go) == []
     assert log.read_text() == calls
-    assert [line.split()[0] for line in build(cache, go, keda=True)] == ["keda-operator", "keda-scaler"]
+    assert built(build(cache, go, Group.KEDA)) == [Program.KEDA, Program.KEDA_SCALER]
+
+
+def test_programs_of_one_module_are_built_at_once(tmp_path: Path, go: Go, log: Path) -> None:
+    build(Cache(tmp_path / "cache"), go, Group.KEDA, Group.NODE)
+    folders = [line.split()[1] for line in log.read_text().splitlines() if line.startswith("build ")]
+    assert len(folders) == len({recipe.wrapper for recipe in PROGRAMS.values()})
+
+
+def test_a_module_is_cut_for_the_wrapper_that_asks_for_it(tmp_path: Path, go: Go) -> None:
+    providers = tmp_path / "module" / "providers" / "dns"
+    for name in ("internal", "cloud"):
+        (providers / name).mkdir(parents=True)
+        (providers / name / "code.go").touch(mode=0o444)
+    seen = tmp_path / "seen"
+    text = SCRIPT.format(log=tmp_path / "calls", module=tmp_path / "module")
+    spying = script(tmp_path, text.replace("  build)\n", f"  build) find lego -type f >> {seen} 2>&1\n"))
+    build(Cache(tmp_path / "cache"), spying, Group.NODE)
+    files = {line for line in seen.read_text().splitlines() if line.startswith("lego/providers/")}
+    assert files == {"lego/providers/dns/internal/code.go", "lego/providers/dns/none.go"}
+    assert not list(WRAPPERS.glob("*/lego"))
 
 
 def test_programs_that_are_given_are_not_built(tmp_path: Path, go: Go) -> None:
     cache = Cache(tmp_path / "cache")
-    told = build(cache, go, given=frozenset({Program.ETCD, Program.APISERVER}))
-    assert not any(line.startswith(("etcd", "kube-apiserver")) for line in told)
+    lines = build(cache, go, given=frozenset({Program.ETCD, Program.APISERVER}))
+    assert set(CONTROL_PLANE) - set(built(lines)) == {Program.ETCD, Program.APISERVER}
 
 
 def test_a_failed_build_leaves_nothing_and_says_why(tmp_path: Path, go: Go) -> None:
@@ -103,14 +140,13 @@ def test_an_interrupted_replacement_keeps_what_was_there(tmp_path: Path) -> None
 
 def test_two_builds_do_the_work_once(tmp_path: Path, go: Go, log: Path) -> None:
     cache = Cache(tmp_path / "cache")
-    told: list[list[str]] = []
-    builders = [threading.Thread(target=lambda: told.append(build(cache, go))) for _ in range(2)]
+    lines: list[str] = []
+    builders = [threading.Thread(target=lambda: build(cache, go, report=lines)) for _ in range(2)]
     for one in builders:
         one.start()
     for one in builders:
         one.join()
-    made = [line for lines in told for line in lines if line.endswith(" s")]
-    assert len(made) == len(PROGRAMS) - 2 + len(DEFINITIONS)
+    assert sorted(built(lines)) == sorted(CONTROL_PLANE)
 
 
 def test_a_changed_pin_makes_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -143,7 +143,7 @@ def test_webhooks_are_called_at_the_loopback() -> None:
         "metadata": {"name": "x", "creationTimestamp": None},
         "webhooks": [{"name": "v", "clientConfig": {"service": {"name": "s", "namespace": "n", "path": "/validate"}}}],
     }
-    [made] = kserve.webhooks([shipped], 9443, b"PEM")
+    [made] = kserve.webhooks([shipped], kserve.at_loopback(9443), b"PEM")
     assert made["metadata"] == {"name": "x"}
     assert made["webhooks"] == [
         {"name": "v", "clientConfig": {"url": "https://127.0.0.1:9443/validate", "caBundle": "UEVN"}}

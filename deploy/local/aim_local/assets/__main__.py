@@ -8,7 +8,7 @@ import typer
 
 from aim_local.assets.build import build_assets, given_programs
 from aim_local.assets.golang import AssetError, Go
-from aim_local.assets.recipes import Definitions, Program
+from aim_local.assets.recipes import Definitions, Group, Program
 from aim_local.assets.reduced import files
 from aim_local.assets.toolset import Toolset, find_toolset
 
@@ -20,12 +20,17 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_
 @app.command("build")
 def build(
     keda: Annotated[bool, typer.Option("--keda", help="Build KEDA's operator, too; KEDA=1 does the same.")] = False,
+    node: Annotated[bool, typer.Option("--node", help="Build the programs of a node, too, and KEDA's.")] = False,
 ) -> None:
     """Make what is missing; nothing to do the second time."""
-    wanted = keda or os.environ.get("KEDA", "").lower() in _TRUE
+    groups = {Group.CONTROL_PLANE}
+    if node or keda or os.environ.get("KEDA", "").lower() in _TRUE:
+        groups.add(Group.KEDA)
+    if node:
+        groups.add(Group.NODE)
     try:
         toolset = find_toolset()
-        build_assets(toolset.cache, Go.find, typer.echo, keda=wanted, given=given_programs(toolset.given))
+        build_assets(toolset.cache, Go.find, typer.echo, groups, given_programs(toolset.given))
     except AssetError as error:
         typer.echo(f"kube-assets: {error}", err=True)
         raise typer.Exit(1) from error

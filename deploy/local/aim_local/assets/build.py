@@ -2,60 +2,89 @@
 
 import time
 from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import TypeAlias
 
 import yaml
 
-from aim_local.assets.cache import Cache, completed
+from aim_local.assets.cache import Cache, completed, scratch
 from aim_local.assets.golang import AssetError, Go
-from aim_local.assets.recipes import DEFINITIONS, KUBEBUILDER, PROGRAMS, Definitions, DefinitionsRecipe, Program
+from aim_local.assets.recipes import (
+    DEFINITIONS,
+    KUBEBUILDER,
+    PROGRAMS,
+    Definitions,
+    DefinitionsRecipe,
+    Group,
+    Program,
+    Wrapper,
+)
 from controller_runtime import JsonObject, dumps
 
 Report: TypeAlias = Callable[[str], None]
 """Takes a line for people."""
 
 
-def build_assets(cache: Cache, go: Callable[[], Go], report: Report, *, keda: bool, given: frozenset[Program]) -> None:
+def build_assets(
+    cache: Cache, go: Callable[[], Go], report: Report, groups: AbstractSet[Group], given: frozenset[Program]
+) -> None:
     """Make everything that is not in the cache yet; one line each.
 
     Args:
         cache: where to.
         go: finds the toolchain; asked only when something is to be made.
-        report: is told what was made.
-        keda: whether the optional programs are wanted.
+        report: takes a line for each thing that was made.
+        groups: the programs that are wanted.
         given: programs that come from elsewhere (`KUBEBUILDER_ASSETS`).
 
     Raises:
         AssetError: something can't be had.
     """
-    if not _missing(cache, keda=keda, given=given):
+    if not (_missing_definitions(cache) or _missing_programs(cache, groups, given)):
         return
     with cache.locked(report):
-        # Asked again: whoever held the lock may have made all of it.
-        for asset in _missing(cache, keda=keda, given=given):
+        # Looked at again: the process that held the lock may have made all of it.
+        # Definitions come before the longer builds: tests of definitions alone need no more.
+        for definitions in _missing_definitions(cache):
             begun = time.monotonic()
-            version = _make(cache, go(), asset)
-            report(f"{asset:<24} {version:<40} {time.monotonic() - begun:6.1f} s")
+            _copy_definitions(cache, go(), definitions)
+            _report(report, definitions, DEFINITIONS[definitions].wrapper, begun)
+        for wrapper, programs in _missing_programs(cache, groups, given).items():
+            begun = time.monotonic()
+            _build(cache, go(), wrapper, programs)
+            _report(report, ", ".join(programs), wrapper, begun)
 
 
-def _missing(cache: Cache, *, keda: bool, given: Iterable[Program]) -> list[Program | Definitions]:
-    wanted = [one for one, recipe in PROGRAMS.items() if one not in given and (keda or not recipe.optional)]
-    programs = [one for one in wanted if not cache.program(one).exists()]
-    # Copied before the longer builds: tests of definitions alone need no more.
-    return [*(one for one in DEFINITIONS if not cache.definitions(one).exists()), *programs]
+def _missing_definitions(cache: Cache) -> list[Definitions]:
+    return [one for one in DEFINITIONS if not cache.definitions(one).exists()]
 
 
-def _make(cache: Cache, go: Go, asset: Program | Definitions) -> str:
-    if isinstance(asset, Program):
-        program = PROGRAMS[asset]
-        with completed(cache.program(asset)) as target:
-            go.build(program, target)
-        return program.wrapper.version
-    recipe = DEFINITIONS[asset]
-    with completed(cache.definitions(asset)) as target:
+def _missing_programs(
+    cache: Cache, groups: AbstractSet[Group], given: Iterable[Program]
+) -> dict[Wrapper, list[Program]]:
+    found: dict[Wrapper, list[Program]] = {}
+    for program, recipe in PROGRAMS.items():
+        if program not in given and recipe.group in groups and not cache.program(program).exists():
+            found.setdefault(recipe.wrapper, []).append(program)
+    return found
+
+
+def _build(cache: Cache, go: Go, wrapper: Wrapper, programs: Iterable[Program]) -> None:
+    with scratch(cache.folder(wrapper)) as folder:
+        go.build(wrapper, {one: PROGRAMS[one] for one in programs}, folder)
+        for one in programs:
+            (folder / one).rename(cache.program(one))
+
+
+def _copy_definitions(cache: Cache, go: Go, definitions: Definitions) -> None:
+    recipe = DEFINITIONS[definitions]
+    with completed(cache.definitions(definitions)) as target:
         _copy(go.module_folder(recipe.wrapper), recipe, target)
-    return recipe.wrapper.version
+
+
+def _report(report: Report, what: str, wrapper: Wrapper, begun: float) -> None:
+    report(f"{what:<24} {wrapper.version:<40} {time.monotonic() - begun:6.1f} s")
 
 
 def _copy(module: Path, recipe: DefinitionsRecipe, target: Path) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from aim_local.assets.recipes import (
+    CUTS,
     DEFINITIONS,
     PROGRAMS,
     Definitions,
@@ -42,11 +43,11 @@ class Cache:
 
     def program(self, program: Program) -> Path:
         """Where the program is or will be."""
-        return self._folder(PROGRAMS[program].wrapper) / program
+        return self.folder(PROGRAMS[program].wrapper) / program
 
     def definitions(self, definitions: Definitions) -> Path:
         """The folder where the files are or will be."""
-        return self._folder(DEFINITIONS[definitions].wrapper) / definitions
+        return self.folder(DEFINITIONS[definitions].wrapper) / definitions
 
     @contextlib.contextmanager
     def locked(self, waiting: Callable[[str], None]) -> Iterator[None]:
@@ -64,33 +65,46 @@ class Cache:
             lock.flush()
             yield
 
-    def _folder(self, wrapper: Wrapper) -> Path:
+    def folder(self, wrapper: Wrapper) -> Path:
+        """Where everything that is made with a wrapper is or will be."""
         return self.root / f"{wrapper.name}-{wrapper.version}-{fingerprint(wrapper)}"
 
 
 def fingerprint(wrapper: Wrapper) -> str:
     """A short hash of all that decides what comes out: the wrapper's files, its recipes, and the platform."""
     digest = hashlib.sha256(f"{platform.system()}/{platform.machine()}".encode())
-    for file in sorted(wrapper.folder.iterdir()):
-        digest.update(f"\0{file.name}\0".encode())
+    for file in sorted(one for one in wrapper.folder.rglob("*") if one.is_file()):
+        digest.update(f"\0{file.relative_to(wrapper.folder)}\0".encode())
         digest.update(file.read_bytes())
+    # The cut copy that a wrapper needs is made from what its own wrapper pins.
+    if cut := CUTS.get(wrapper.name):
+        digest.update(fingerprint(cut.wrapper).encode())
     recipes: list[ProgramRecipe | DefinitionsRecipe] = [*PROGRAMS.values(), *DEFINITIONS.values()]
     digest.update("\0".join(repr(one) for one in recipes if one.wrapper == wrapper).encode())
     return digest.hexdigest()[:_HASH_LENGTH]
 
 
 @contextlib.contextmanager
+def scratch(folder: Path) -> Iterator[Path]:
+    """An empty folder inside ``folder``, on the same file system, that is gone afterwards.
+
+    Call it with the cache locked: what a killed build left behind is removed first.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for left in folder.glob(f"{_PARTIAL}*"):
+        shutil.rmtree(left)
+    with tempfile.TemporaryDirectory(prefix=_PARTIAL, dir=folder) as made:
+        yield Path(made)
+
+
+@contextlib.contextmanager
 def completed(target: Path) -> Iterator[Path]:
     """A place to make ``target`` at, which becomes it by a rename if nothing failed, and is removed otherwise.
 
-    So what stands under its name is complete, however a build ended. Call it with the cache locked: what a killed build
-    left behind is removed first.
+    So what stands under its name is complete, however a build ended. Call it with the cache locked.
     """
-    target.parent.mkdir(parents=True, exist_ok=True)
-    for left in target.parent.glob(f"{_PARTIAL}*"):
-        shutil.rmtree(left)
-    with tempfile.TemporaryDirectory(prefix=_PARTIAL, dir=target.parent) as scratch:
-        made = Path(scratch) / target.name
+    with scratch(target.parent) as folder:
+        made = folder / target.name
         yield made
         if target.is_dir():
             shutil.rmtree(target)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from aim_local.assets.recipes import ProgramRecipe, Wrapper
+from aim_local.assets.recipes import CUTS, Program, ProgramRecipe, Wrapper, linker_flags
 from controller_runtime import loads
 
 _LONGEST: Final = 300
@@ -60,14 +60,38 @@ class Go:
             )
         return cls(binary)
 
-    def build(self, recipe: ProgramRecipe, target: Path) -> None:
-        """Build a program; modules that are not there yet are downloaded.
+    def build(self, wrapper: Wrapper, recipes: Mapping[Program, ProgramRecipe], folder: Path) -> None:
+        """Build programs of one wrapper into ``folder``, under their names, at once: a linker uses one core.
+
+        Modules that are not there yet are downloaded.
 
         Raises:
-            AssetError: it could not be built.
+            AssetError: one could not be built.
         """
-        flags = ("-trimpath", "-buildvcs=false", "-mod=readonly", "-ldflags", recipe.linker_flags)
-        self._run(recipe.wrapper, target.name, "build", *flags, "-o", str(target), recipe.package)
+        packages = [one.package for one in recipes.values()]
+        flags = ("-trimpath", "-buildvcs=false", "-mod=readonly", "-ldflags", linker_flags(recipes.values()))
+        source = self._source(wrapper, folder / "source")
+        self._run(wrapper, ", ".join(recipes), source, "build", *flags, "-o", f"{folder}/", *packages)
+        for program, recipe in recipes.items():
+            (folder / recipe.output).rename(folder / program)
+
+    def _source(self, wrapper: Wrapper, copy: Path) -> Path:
+        """The folder to build in: the wrapper's, or a copy of it beside the cut module that its go.mod names."""
+        cut = CUTS.get(wrapper.name)
+        if cut is None:
+            return wrapper.folder
+        shutil.copytree(wrapper.folder, copy)
+        module = copy / cut.folder
+        # Modules in the cache of Go are read-only.
+        shutil.copytree(self.module_folder(cut.wrapper), module, copy_function=shutil.copyfile)
+        for one in (module, *module.rglob("*")):
+            if one.is_dir():
+                one.chmod(0o755)
+        for one in (module / cut.emptied).iterdir():
+            if one.name != cut.kept:
+                shutil.rmtree(one) if one.is_dir() else one.unlink()
+        shutil.copytree(wrapper.folder / cut.filled, module / cut.emptied, dirs_exist_ok=True)
+        return copy
 
     def module_folder(self, wrapper: Wrapper) -> Path:
         """Where the files of the wrapped module are; it is downloaded if they are not there yet.
@@ -76,15 +100,15 @@ class Go:
             AssetError: it could not be had.
         """
         what = f"module {wrapper.module}"
-        found = loads(self._run(wrapper, what, "mod", "download", "-json", wrapper.module))
+        found = loads(self._run(wrapper, what, wrapper.folder, "mod", "download", "-json", wrapper.module))
         return Path(str(found["Dir"]))
 
-    def _run(self, wrapper: Wrapper, what: str, *arguments: str) -> str:
+    def _run(self, wrapper: Wrapper, what: str, folder: Path, *arguments: str) -> str:
         command = [self.binary, *arguments]
         # Programs without cgo need no C compiler and run whatever the C library is.
         env = {**os.environ, "CGO_ENABLED": "0"}
         ran = subprocess.run(  # noqa: S603 - the command is built from the table of recipes alone
-            command, cwd=wrapper.folder, env=env, check=False, capture_output=True, text=True
+            command, cwd=folder, env=env, check=False, capture_output=True, text=True
         )
         if ran.returncode:
             why = reason(ran.stdout + ran.stderr)

@@ -8,7 +8,7 @@ from pathlib import Path
 from aim_local.assets.build import given_programs
 from aim_local.assets.cache import Cache
 from aim_local.assets.golang import AssetError
-from aim_local.assets.recipes import Definitions, Program
+from aim_local.assets.recipes import PROGRAMS, Definitions, Program
 from controller_runtime import JsonObject, loads
 
 
@@ -34,8 +34,7 @@ class Toolset:
             return self.given / program
         path = self.cache.program(program)
         if not path.exists():
-            command = "make kube-assets KEDA=1" if program is Program.KEDA else "make kube-assets"
-            raise AssetError(f"{program} is not built ({path} does not exist): run `{command}`")
+            raise AssetError(f"{program} is not built ({path} does not exist): run `{PROGRAMS[program].group}`")
         return path
 
     def definitions(self, definitions: Definitions) -> list[JsonObject]:

@@ -1,0 +1,8 @@
+//go:build tools
+
+// Package tools names the program that is built here, so that go.mod and go.sum pin all it needs.
+package tools
+
+import (
+	_ "github.com/traefik/traefik/v3/cmd/traefik"
+)
