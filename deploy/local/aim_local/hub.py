@@ -1,7 +1,11 @@
-"""A Hub of made-up models: every repository exists and holds a MiB of weights, with the checksums of its files."""
+"""A Hub of made-up models: every repository exists and holds a MiB of weights, with the checksums of its files.
+
+`python -m aim_local.hub HOST PORT` serves it to the pods of a node.
+"""
 
 import asyncio
 import hashlib
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import lru_cache
@@ -24,10 +28,11 @@ _CONFIG: Final = "config.json"
 
 
 @asynccontextmanager
-async def local_hub(port: int = 0, pause: float = 0.05) -> AsyncIterator[str]:
-    """Serve on one port of the loopback; yields the URL.
+async def local_hub(port: int = 0, pause: float = 0.05, host: str = HOST) -> AsyncIterator[str]:
+    """Serve on one port; yields the URL.
 
     Args:
+        host: address to listen on; the loopback unless pods are to reach it.
         pause: seconds after each 8 KiB, so that a transfer has a progress to be seen.
     """
 
@@ -41,8 +46,8 @@ async def local_hub(port: int = 0, pause: float = 0.05) -> AsyncIterator[str]:
         Route(f"{repository}/tree/{{revision}}", _tree),
         Route("/{owner}/{name}/resolve/{revision}/{path:path}", content, methods=["GET", "HEAD"]),
     ]
-    async with serving(Starlette(routes=routes), port) as bound:
-        yield f"http://{HOST}:{bound}"
+    async with serving(Starlette(routes=routes), port, host=host) as bound:
+        yield f"http://{host}:{bound}"
 
 
 def _name(request: Request) -> str:
@@ -104,3 +109,12 @@ def _files(repository: str) -> dict[str, bytes]:
 
 def _blob_id(content: bytes) -> str:
     return hashlib.sha1(f"blob {len(content)}\0".encode() + content, usedforsecurity=False).hexdigest()
+
+
+async def _stay(host: str, port: int) -> None:
+    async with local_hub(port, pause=0.0, host=host):
+        await asyncio.get_running_loop().create_future()
+
+
+if __name__ == "__main__":
+    asyncio.run(_stay(sys.argv[1], int(sys.argv[2])))

@@ -37,10 +37,11 @@ class _Protocol(HttpToolsProtocol):
 
 
 class Listener:
-    """Serves an application on a port of 127.0.0.1; `port` is known once it is bound."""
+    """Serves an application on a port; `port` is known once it is bound."""
 
-    def __init__(self, port: int, application: ASGIApp, *, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, port: int, application: ASGIApp, *, tls: ssl.SSLContext | None = None, host: str = HOST) -> None:
         self.port = port
+        self._host = host
         self._application = application
         self._tls = tls
         self._socket: socket.socket | None = None
@@ -51,7 +52,7 @@ class Listener:
         # Only with the protocol given asyncio sets TCP_NODELAY on accepted connections; else answers may wait 40 ms.
         listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((HOST, self.port))
+        listener.bind((self._host, self.port))
         listener.listen(512)
         self.port = listener.getsockname()[1]
         self._socket = listener
@@ -97,9 +98,15 @@ class Listener:
 
 
 @contextlib.asynccontextmanager
-async def serving(application: ASGIApp, port: int = 0, *, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
-    """Serve while the context is open; yields the port, a free one unless given."""
-    listener = Listener(port, application, tls=tls)
+async def serving(
+    application: ASGIApp, port: int = 0, *, tls: ssl.SSLContext | None = None, host: str = HOST
+) -> AsyncIterator[int]:
+    """Serve while the context is open; yields the port, a free one unless given.
+
+    Args:
+        host: address to listen on; the loopback unless pods are to reach it.
+    """
+    listener = Listener(port, application, tls=tls, host=host)
     # Whoever connects before the server runs waits in the backlog.
     listener.bind()
     async with asyncio.TaskGroup() as tasks:

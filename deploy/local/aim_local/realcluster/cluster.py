@@ -163,7 +163,8 @@ class RealCluster:
 
     async def _register_webhooks(self, client: KubeClient, keys: Keys) -> None:
         shipped = self._toolset.definitions(Definitions.KSERVE_WEBHOOKS)
-        for one in kserve.webhooks(shipped, self._ports.kserve_webhook, keys.authority):
+        at = kserve.at_loopback(self._ports.kserve_webhook)
+        for one in kserve.webhooks(shipped, at, keys.authority):
             await client.create(WEBHOOKS[one["kind"]], one, MANAGER)
 
     async def _start_together(self, programs: Iterable[Program]) -> None:

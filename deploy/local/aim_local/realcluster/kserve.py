@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from aim_local.ports import HOST
@@ -29,20 +29,28 @@ def settings(shipped: JsonObject, namespace: str) -> JsonObject:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
 
 
-def webhooks(shipped: Iterable[JsonObject], port: int, authority: bytes) -> list[JsonObject]:
-    """The webhook configurations that KServe ships, pointed at a port of the loopback; ``authority`` is PEM."""
+def webhooks(shipped: Iterable[JsonObject], client: Callable[[str], JsonObject], authority: bytes) -> list[JsonObject]:
+    """The webhook configurations that KServe ships, pointed at where its controller runs.
+
+    Args:
+        client: what a `clientConfig` says for a path, beside the authority.
+        authority: signs the certificate of the webhooks, as PEM.
+    """
+    bundle = base64.b64encode(authority).decode()
     return [
         {
             "apiVersion": one["apiVersion"],
             "kind": one["kind"],
             "metadata": {"name": one["metadata"]["name"]},
-            "webhooks": [_at_loopback(webhook, port, authority) for webhook in one["webhooks"]],
+            "webhooks": [
+                {**hook, "clientConfig": {**client(hook["clientConfig"]["service"]["path"]), "caBundle": bundle}}
+                for hook in one["webhooks"]
+            ],
         }
         for one in shipped
     ]
 
 
-def _at_loopback(webhook: JsonObject, port: int, authority: bytes) -> JsonObject:
-    path = webhook["clientConfig"]["service"]["path"]
-    client = {"url": f"https://{HOST}:{port}{path}", "caBundle": base64.b64encode(authority).decode()}
-    return {**webhook, "clientConfig": client}
+def at_loopback(port: int) -> Callable[[str], JsonObject]:
+    """For `webhooks`: a port of the loopback."""
+    return lambda path: {"url": f"https://{HOST}:{port}{path}"}
