@@ -15,7 +15,7 @@ LONGEST := tests/chaos/test_service_leaders.py tests/e2e/test_killed_services.py
   tests/e2e/test_demo_command.py tests/integration/downloader/test_hub_download.py tests/integration/serving \
   tests/integration/runtime tests/integration/downloader tests/unit/test_bad_values.py
 
-.PHONY: kube-assets external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real used-permissions test-registry test-alerts test-console test-replay test-upgrade compatibility lint format crds crds-check chart chart-check reference manifests image-packages images image-trees test-images sbom bench costs docs mutants spec-coverage lock clean
+.PHONY: kube-assets node-assets node node-down external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real used-permissions test-registry test-alerts test-console test-replay test-upgrade compatibility lint format crds crds-check chart chart-check reference manifests image-packages images image-trees test-images sbom bench costs docs mutants spec-coverage lock clean
 
 setup: $(STAMP)
 
@@ -140,6 +140,18 @@ mutants: setup
 # Programs of a real cluster, built with Go into a folder outside the repository; KEDA=1 adds KEDA's operator.
 kube-assets: setup
 	@nice -n 5 $(BIN)/python -m aim_local.assets build
+
+# What a node needs besides: Debian's packages, kubelet, network, DNS, storage, a gateway, KEDA; docs/development/node-lane.md.
+node-assets: setup
+	@$(BIN)/python -m aim_local.node packages
+	@nice -n 5 $(BIN)/python -m aim_local.assets build --node
+
+# A Kubernetes of real programs on this machine, whose pods are containers; it runs until make node-down.
+node: setup
+	@$(BIN)/python -m aim_local.node up
+
+node-down: setup
+	@$(BIN)/python -m aim_local.node down
 
 # The definitions of KServe, Gateway API and KEDA for the embedded control plane, from the same modules.
 external-crds: kube-assets

@@ -1,0 +1,69 @@
+"""`python -m aim_local.node`: starts a node, ends it, shows what it left."""
+
+import time
+from typing import Final
+
+import typer
+
+from aim_local.assets import AssetError
+from aim_local.node.leftovers import leftovers
+from aim_local.node.node import Node
+from aim_local.node.requirements import NodeError, install_packages, require_linux_and_root
+from aim_local.node.settings import NodeSettings
+
+app: Final = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+
+
+@app.command("packages")
+def packages() -> None:
+    """Install the Debian packages that a node runs."""
+    try:
+        require_linux_and_root()
+        if installed := install_packages():
+            typer.echo(f"installed {', '.join(installed)}")
+    except NodeError as error:
+        raise _failed(error) from error
+
+
+@app.command("up")
+def up() -> None:
+    """Start the node; it runs until `down`."""
+    settings = NodeSettings.from_environment()
+    begun = time.monotonic()
+    try:
+        node = Node(settings, typer.echo)
+        node.start()
+    except (NodeError, AssetError) as error:
+        raise _failed(error) from error
+    typer.echo(f"up in {time.monotonic() - begun:.0f} s; logs in {settings.logs}")
+    typer.echo(f"export KUBECONFIG={settings.kubeconfig}")
+    typer.echo("`make node-down` ends it")
+
+
+@app.command("down")
+def down() -> None:
+    """End the node and remove what it left on the machine; images and logs stay."""
+    try:
+        require_linux_and_root()
+        Node(NodeSettings.from_environment(), typer.echo).stop()
+    except (NodeError, AssetError) as error:
+        raise _failed(error) from error
+    typer.echo("the node has ended, and left nothing")
+
+
+@app.command("leftovers")
+def show_leftovers() -> None:
+    """Print what of a node is on this machine; exit code 1 where there is anything."""
+    found = leftovers(NodeSettings.from_environment())
+    for line in found:
+        typer.echo(line)
+    raise typer.Exit(1 if found else 0)
+
+
+def _failed(error: Exception) -> typer.Exit:
+    typer.echo(f"node: {error}", err=True)
+    return typer.Exit(1)
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,469 @@
+"""The program of a simulated AIM image: `dry-run` prints the profile that fits, anything else serves an engine.
+
+It is the only file of such an image beside its profiles, and has nothing but Python's standard library. The engine
+answers the OpenAI API with an echo, word by word where a stream is requested, takes as many requests at a time as it
+has slots and lets others wait, and reports what it does under the names of vLLM's metrics. Settings, all optional:
+
+    AIM_ENGINE_SECONDS_PER_TOKEN   how long a token takes; 0
+    AIM_ENGINE_SLOTS               requests at a time; 256
+    AIM_ENGINE_START_SECONDS       how long loading takes, until which /health answers 503; 0
+"""
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+Json = dict[str, Any]
+
+FOLDER: Final = "/workspace/aim-runtime"
+CATALOGUE: Final = "profiles.json"
+PORT: Final = 8000
+_CUSTOM: Final = "custom/"
+_FILTERS: Final = ("AIM_PROFILE_ID", "AIM_GPU_MODEL", "AIM_GPU_COUNT", "AIM_METRIC", "AIM_PRECISION")
+_TOKENS: Final = 16
+"""How many tokens an answer has where the request leaves it open."""
+_MOST_TOKENS: Final = 100_000
+_BUCKETS: Final = (0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
+_STOP_SECONDS: Final = 25.0
+
+
+class ProblemError(Exception):
+    """Why the program ends, in one line."""
+
+
+class RefusedError(Exception):
+    """A request that gets an error in the form of the OpenAI API."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def fitting(catalogue: Json, env: Mapping[str, str]) -> Json | None:
+    """What discovery prints for this environment: of a mounted custom profile, or the first of the image that fits.
+
+    What the environment leaves open fits every profile. None when no profile fits.
+    """
+    if "AIM_ID" in env:
+        return _custom(catalogue, env)
+    for profile in catalogue["profiles"]:
+        wanted = profile["match"]
+        if all(env.get(name, wanted[name]).rpartition("/")[2] == wanted[name] for name in _FILTERS):
+            found: Json = profile["output"]
+            return found
+    return None
+
+
+def _custom(catalogue: Json, env: Mapping[str, str]) -> Json | None:
+    """The output for a custom profile, by its name: `custom/<aim id>/vllm-<gpu>-<precision>-tp<count>-<metric>`."""
+    aim_id, profile_id = env["AIM_ID"], env.get("AIM_PROFILE_ID", "")
+    name = profile_id.rpartition("/")[2]
+    parts = name.split("-")
+    if not profile_id.startswith(_CUSTOM) or len(parts) != 5 or not parts[3].removeprefix("tp").isdigit():
+        return None
+    file = Path(env.get("AIM_PROFILES", f"{FOLDER}/profiles"), _CUSTOM, aim_id, f"{name}.yaml")
+    if not file.is_file():
+        raise ProblemError(f"custom profile {profile_id} missing: there is no file {file}; mount its ConfigMap there")
+    _, gpu, precision, parallel, metric = parts
+    count = int(parallel.removeprefix("tp"))
+    shape: Json = json.loads(json.dumps(catalogue["custom"]))
+    profile = shape["profile"]
+    profile.update(aim_id=aim_id, model_id=aim_id, model=aim_id)
+    profile["metadata"].update(gpu=gpu.upper(), gpu_count=count, metric=metric, precision=precision)
+    profile["engine_args"]["tensor-parallel-size"] = count
+    models = [{**one, "name": aim_id, "source": f"hf://{aim_id}"} for one in shape["models"]]
+    return {**shape, "filename": file.name, "path": str(file), "profile": profile, "models": models}
+
+
+def weights_of(output: Json, env: Mapping[str, str]) -> list[Path]:
+    """The files of the model below the cache folder; nothing is looked for where there is no such folder to use.
+
+    Raises:
+        ProblemError: there are none.
+    """
+    place = env.get("AIM_CACHE_PATH", "")
+    if not place:
+        return []
+    names = [env.get("AIM_MODEL_ID", ""), *(one["name"] for one in output["models"])]
+    folders = [Path(place, name) for name in names if name and Path(place, name).is_dir()] or [Path(place)]
+    found = [
+        Path(above, name)
+        for folder in folders
+        for above, below, files in os.walk(folder)
+        for name in files
+        if not _is_hidden(Path(above, name).relative_to(folder)) and below is not None
+    ]
+    if not any(one.stat().st_size for one in found):
+        raise ProblemError(f"weights of {names[-1]} missing: no file below {place}; mount the volume with the download")
+    return found
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts) or path.parts[0] == "lost+found"
+
+
+@dataclass(slots=True)
+class Histogram:
+    """A Prometheus histogram of seconds."""
+
+    counts: list[int] = field(default_factory=lambda: [0] * len(_BUCKETS))
+    total: float = 0.0
+    number: int = 0
+
+    def observe(self, seconds: float) -> None:
+        """Count one value."""
+        self.total += seconds
+        self.number += 1
+        for place, bound in enumerate(_BUCKETS):
+            if seconds <= bound:
+                self.counts[place] += 1
+
+    def lines(self, name: str, labels: str) -> Iterator[str]:
+        """The samples."""
+        for bound, count in zip(_BUCKETS, self.counts, strict=True):
+            yield f'{name}_bucket{{{labels},le="{bound}"}} {count}'
+        yield f'{name}_bucket{{{labels},le="+Inf"}} {self.number}'
+        yield f"{name}_sum{{{labels}}} {self.total:.6f}"
+        yield f"{name}_count{{{labels}}} {self.number}"
+
+
+class Engine:
+    """Slots for requests, and what they did so far."""
+
+    def __init__(self, model: str, names: frozenset[str], env: Mapping[str, str]) -> None:
+        self.model = model
+        self.names = names
+        self.started = int(time.time())
+        self.ready = False
+        self.pod = os.uname().nodename
+        self._seconds_per_token = _number(env, "AIM_ENGINE_SECONDS_PER_TOKEN", 0.0)
+        self._slots = max(1, int(_number(env, "AIM_ENGINE_SLOTS", 256)))
+        self._changed = threading.Condition()
+        self._running = self._waiting = 0
+        self._prompt_tokens = self._generated = 0
+        self._ended = {"stop": 0, "length": 0, "abort": 0}
+        self._latency, self._first_token, self._queued = Histogram(), Histogram(), Histogram()
+
+    @contextmanager
+    def slot(self, prompt_tokens: int) -> Iterator[None]:
+        """Wait for a slot, and have it."""
+        begun = time.monotonic()
+        with self._changed:
+            self._waiting += 1
+            self._changed.wait_for(lambda: self._running < self._slots)
+            self._waiting -= 1
+            self._running += 1
+            self._prompt_tokens += prompt_tokens
+            self._queued.observe(time.monotonic() - begun)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._running -= 1
+                self._latency.observe(time.monotonic() - begun)
+                self._changed.notify_all()
+
+    def tokens(self, words: list[str]) -> Iterator[str]:
+        """Words, each after the time that it takes."""
+        for place, word in enumerate(words):
+            if self._seconds_per_token:
+                time.sleep(self._seconds_per_token)
+            with self._changed:
+                self._generated += 1
+                if place == 0:
+                    self._first_token.observe(self._seconds_per_token)
+            yield word
+
+    def ended(self, reason: str) -> None:
+        """Count a request that ended."""
+        with self._changed:
+            self._ended[reason] += 1
+
+    def wait_until_idle(self, seconds: float) -> None:
+        """Wait until no request is left."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._running + self._waiting == 0, seconds)
+
+    def metrics(self) -> str:
+        """The page of metrics, in Prometheus' text format."""
+        labels = f'engine="0",model_name="{self.model}"'
+        with self._changed:
+            gauges = {
+                "vllm:num_requests_running": self._running,
+                "vllm:num_requests_waiting": self._waiting,
+                "vllm:kv_cache_usage_perc": round(self._running / self._slots, 6),
+                "vllm:gpu_cache_usage_perc": round(self._running / self._slots, 6),
+            }
+            counters = {
+                "vllm:prompt_tokens_total": self._prompt_tokens,
+                "vllm:generation_tokens_total": self._generated,
+            }
+            found = [f"# TYPE {name} gauge\n{name}{{{labels}}} {value}" for name, value in gauges.items()]
+            found += [f"# TYPE {name} counter\n{name}{{{labels}}} {value}" for name, value in counters.items()]
+            found.append("# TYPE vllm:request_success_total counter")
+            for reason, count in self._ended.items():
+                found.append(f'vllm:request_success_total{{{labels},finished_reason="{reason}"}} {count}')
+            for name, histogram in (
+                ("vllm:e2e_request_latency_seconds", self._latency),
+                ("vllm:time_to_first_token_seconds", self._first_token),
+                ("vllm:request_queue_time_seconds", self._queued),
+            ):
+                found += [f"# TYPE {name} histogram", *histogram.lines(name, labels)]
+        return "\n".join(found) + "\n"
+
+
+def _number(env: Mapping[str, str], name: str, default: float) -> float:
+    text = env.get(name, "")
+    try:
+        return float(text) if text else default
+    except ValueError:
+        raise ProblemError(f"{name}={text} invalid: it is not a number; set one, or leave it out") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request for text.
+
+    Attributes:
+        words: of the answer.
+        reason: why it ends there.
+    """
+
+    is_chat: bool
+    is_stream: bool
+    prompt_tokens: int
+    words: list[str]
+    reason: str
+
+
+def request_of(body: Json, engine: Engine, *, is_chat: bool) -> Request:
+    """What a body asks for.
+
+    Raises:
+        RefusedError: it asks for nothing, or for a model that is not here.
+    """
+    if body.get("model") not in {None, "", *engine.names}:
+        raise RefusedError(404, f"The model `{body['model']}` does not exist; this engine serves `{engine.model}`.")
+    text = _question(body) if is_chat else body.get("prompt")
+    if not isinstance(text, str):
+        raise RefusedError(400, "prompt: a text is required")
+    words = f"This is {engine.model} on pod {engine.pod}. You said: {text}".split()
+    wanted = body.get("max_completion_tokens") or body.get("max_tokens")
+    if wanted is not None and (not isinstance(wanted, int) or not 0 < wanted <= _MOST_TOKENS):
+        raise RefusedError(400, f"max_tokens: a whole number from 1 to {_MOST_TOKENS} is required")
+    if wanted is None:
+        return Request(is_chat, bool(body.get("stream")), len(text.split()), words, "stop")
+    # As many tokens as are asked for, so that max_tokens says how long a request takes.
+    filled = [words[place % len(words)] for place in range(wanted)]
+    return Request(is_chat, bool(body.get("stream")), len(text.split()), filled, "length")
+
+
+def _question(body: Json) -> str:
+    messages = body.get("messages")
+    asked = [one for one in messages if isinstance(one, dict)] if isinstance(messages, list) else []
+    if not asked:
+        raise RefusedError(400, "messages: a list with at least one message is required")
+    content = asked[-1].get("content", "")
+    if isinstance(content, list):
+        return " ".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+    return str(content)
+
+
+class Handler(BaseHTTPRequestHandler):
+    """The HTTP API of an engine."""
+
+    protocol_version = "HTTP/1.1"
+    engine: ClassVar[Engine]
+
+    def do_GET(self) -> None:
+        """Health, metrics and models."""
+        path = self.path.partition("?")[0]
+        engine = self.engine
+        if path == "/metrics":
+            self._answer(engine.metrics().encode(), kind="text/plain; version=0.0.4; charset=utf-8")
+        elif path in {"/health", "/ping", "/-/ready"}:
+            self._answer(b"" if engine.ready else b"loading\n", 200 if engine.ready else 503, kind="text/plain")
+        elif path.endswith("/v1/models"):
+            entry = {"id": engine.model, "object": "model", "created": engine.started, "owned_by": "aim-local"}
+            self._json({"object": "list", "data": [entry]})
+        else:
+            self._error(RefusedError(404, f"GET {path}: no such endpoint"))
+
+    def do_POST(self) -> None:
+        """Completions."""
+        path = self.path.partition("?")[0]
+        content = self.rfile.read(int(self.headers.get("content-length") or 0))
+        try:
+            if not path.endswith(("/v1/chat/completions", "/v1/completions")):
+                raise RefusedError(404, f"POST {path}: no such endpoint")
+            if not self.engine.ready:
+                raise RefusedError(503, "the engine is loading")
+            try:
+                body = json.loads(content)
+            except ValueError as error:
+                raise RefusedError(400, f"the body is not JSON: {error}") from error
+            if not isinstance(body, dict):
+                raise RefusedError(400, "the body is not a JSON object")
+            request = request_of(body, self.engine, is_chat=path.endswith("/chat/completions"))
+        except RefusedError as error:
+            self._error(error)
+            return
+        with self.engine.slot(request.prompt_tokens):
+            try:
+                self._stream(request) if request.is_stream else self._whole(request)
+            except OSError:
+                # The client went away.
+                self.engine.ended("abort")
+                self.close_connection = True
+            else:
+                self.engine.ended(request.reason)
+
+    def _whole(self, request: Request) -> None:
+        text = " ".join(self.engine.tokens(request.words))
+        choice: Json = {"index": 0, "finish_reason": request.reason, "logprobs": None}
+        choice |= {"message": {"role": "assistant", "content": text}} if request.is_chat else {"text": text}
+        asked, said = request.prompt_tokens, len(request.words)
+        usage = {"prompt_tokens": asked, "completion_tokens": said, "total_tokens": asked + said}
+        kind = "chat.completion" if request.is_chat else "text_completion"
+        self._json({**self._head(kind, request), "choices": [choice], "usage": usage})
+
+    def _stream(self, request: Request) -> None:
+        head = self._head("chat.completion.chunk" if request.is_chat else "text_completion", request)
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream; charset=utf-8")
+        self.send_header("cache-control", "no-cache")
+        self.send_header("transfer-encoding", "chunked")
+        self.end_headers()
+        if request.is_chat:
+            self._event({**head, "choices": [_choice({"delta": {"role": "assistant", "content": ""}}, None)]})
+        for place, word in enumerate(self.engine.tokens(request.words)):
+            text = word if place == 0 else f" {word}"
+            part: Json = {"delta": {"content": text}} if request.is_chat else {"text": text}
+            self._event({**head, "choices": [_choice(part, None)]})
+        end: Json = {"delta": {}} if request.is_chat else {"text": ""}
+        self._event({**head, "choices": [_choice(end, request.reason)]})
+        self._chunk(b"data: [DONE]\n\n")
+        self._chunk(b"")
+
+    def _head(self, kind: str, request: Request) -> Json:
+        identity = f"{'chatcmpl' if request.is_chat else 'cmpl'}-{uuid.uuid4().hex}"
+        return {"id": identity, "object": kind, "created": int(time.time()), "model": self.engine.model}
+
+    def _event(self, event: Json) -> None:
+        self._chunk(b"data: " + json.dumps(event).encode() + b"\n\n")
+
+    def _chunk(self, data: bytes) -> None:
+        self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+        self.wfile.flush()
+
+    def _error(self, error: RefusedError) -> None:
+        kind = {400: "BadRequestError", 404: "NotFoundError"}.get(error.status, "ServiceUnavailableError")
+        body = {"error": {"message": str(error), "type": kind, "param": None, "code": error.status}}
+        self._json(body, error.status)
+
+    def _json(self, body: Json, status: int = 200) -> None:
+        self._answer(json.dumps(body).encode(), status)
+
+    def _answer(self, body: bytes, status: int = 200, kind: str = "application/json") -> None:
+        self.send_response(status)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the name that the base class gives it
+        """Probes and scrapes would be all that the log has."""
+        if self.command == "POST":
+            super().log_message(format, *args)
+
+
+def _choice(part: Json, reason: str | None) -> Json:
+    return {"index": 0, **part, "finish_reason": reason}
+
+
+class Server(ThreadingHTTPServer):
+    """Takes as many connections as there are requests."""
+
+    daemon_threads = True
+    request_queue_size = 1024
+
+
+def serve(catalogue: Json, env: Mapping[str, str], port: int = PORT) -> None:
+    """Serve until SIGTERM; requests that are running then are answered.
+
+    Raises:
+        ProblemError: no profile fits, or the weights are missing.
+    """
+    output = fitting(catalogue, env)
+    if output is None:
+        raise ProblemError(_no_profile(env))
+    files = weights_of(output, env)
+    profile = output["profile"]
+    model = env.get("AIM_MODEL_ID") or profile["aim_id"]
+    names = frozenset({model, profile["aim_id"], profile["model_id"], *(one["name"] for one in output["models"])})
+    engine = Engine(model, names, env)
+    handler = type("EngineHandler", (Handler,), {"engine": engine})
+    server = Server(("", port), handler)
+
+    def load() -> None:
+        time.sleep(_number(env, "AIM_ENGINE_START_SECONDS", 0.0))
+        engine.ready = True
+        print(f"serving {model} by profile {output['filename']} with {len(files)} files of weights", flush=True)
+
+    def end(*_: object) -> None:
+        # Not from the handler itself: `shutdown` waits for the loop that the signal interrupted.
+        threading.Thread(target=server.shutdown, daemon=True).start()
+
+    for one in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(one, end)
+    threading.Thread(target=load, daemon=True).start()
+    server.serve_forever(poll_interval=0.1)
+    server.server_close()
+    engine.wait_until_idle(_STOP_SECONDS)
+
+
+def dry_run(catalogue: Json, env: Mapping[str, str]) -> str:
+    """What discovery reads.
+
+    Raises:
+        ProblemError: no profile fits.
+    """
+    if catalogue.get("log") is not None:
+        return str(catalogue["log"])
+    output = fitting(catalogue, env)
+    if output is None:
+        raise ProblemError(_no_profile(env))
+    return json.dumps([output]) + "\n"
+
+
+def _no_profile(env: Mapping[str, str]) -> str:
+    wanted = ", ".join(f"{name}={env[name]}" for name in _FILTERS if name in env) or "nothing"
+    return f"no profile of this image fits: the environment asks for {wanted}; choose another template"
+
+
+def main(arguments: list[str], env: Mapping[str, str]) -> int:
+    """Do what the arguments say; the exit code."""
+    try:
+        catalogue = json.loads(Path(__file__).with_name(CATALOGUE).read_text(encoding="utf-8"))
+        if arguments[:1] == ["dry-run"]:
+            sys.stdout.write(dry_run(catalogue, env))
+        else:
+            serve(catalogue, env, int(_number(env, "AIM_PORT", PORT)))
+    except ProblemError as problem:
+        print(f"ERROR {problem}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:], os.environ))

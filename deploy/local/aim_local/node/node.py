@@ -1,0 +1,299 @@
+"""`Node`: a Kubernetes of real programs on this machine, whose pods are containers."""
+
+import fcntl
+import json
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, final
+
+import yaml
+
+from aim_local.apiserver import EXTERNAL_CRDS
+from aim_local.apiserver.controlplane import load_crds
+from aim_local.assets import AssetError, Definitions, Toolset, find_toolset
+from aim_local.assets import Program as Asset
+from aim_local.node import leftovers
+from aim_local.node.daemons import Daemon, Daemons
+from aim_local.node.images import HELPER, IMAGED, image_of, write_image
+from aim_local.node.keys import Keys
+from aim_local.node.programs import Programs
+from aim_local.node.requirements import NodeError, program, require_free_ports, require_machine
+from aim_local.node.settings import CLUSTER_DOMAIN, GPUS, SOCKETS, NodeSettings
+from aim_local.realcluster import kserve
+from controller_runtime import JsonObject, dumps
+
+MANIFESTS: Final = Path(__file__).parent / "manifests"
+_KSERVE: Final = "kserve"
+_WEBHOOKS: Final = "kserve-webhook-server-service"
+_NEEDED: Final = tuple(
+    one for one in Asset if one not in {Asset.HELM, Asset.COLLECTOR, Asset.KEDA, Asset.KEDA_ADAPTER, Asset.KEDA_SCALER}
+)
+_READY_SECONDS: Final = 180
+_LAST: Final = frozenset({"etcd", "kube-apiserver", "containerd"})
+"""What the end of the others needs."""
+
+Report = Callable[[str], None]
+"""Takes a line for people."""
+
+
+@final
+class Node:
+    """One node; there is one per machine.
+
+    What runs is found by its files and names, so any process may end what another one has started.
+    """
+
+    def __init__(self, settings: NodeSettings, report: Report, toolset: Toolset | None = None) -> None:
+        """``toolset`` is this machine's unless given."""
+        self.settings = settings
+        self.daemons = Daemons(settings.run / "pids", settings.logs)
+        self._report = report
+        self._toolset = toolset or find_toolset()
+
+    @property
+    def running(self) -> bool:
+        """Whether it was started and not ended since; single programs of it may be down."""
+        return bool(self.daemons.names())
+
+    def start(self) -> None:
+        """Start everything; pods, Services, DNS, volumes, KServe and a gateway work when this returns.
+
+        Raises:
+            NodeError: the machine cannot run a node, another one runs, or a part does not start; nothing runs then.
+        """
+        require_machine(self.settings)
+        self._require_programs()
+        with self._alone():
+            if self.running:
+                raise NodeError(f"node {self.settings.name} running already; use it, or end it with `make node-down`")
+            leftovers.remove(self.settings)
+            shutil.rmtree(self.settings.logs, ignore_errors=True)
+            try:
+                self._start()
+            except BaseException:
+                self._end()
+                raise
+
+    def stop(self) -> None:
+        """End it and remove what it left on the machine, whatever state it is in; images and logs stay."""
+        with self._alone():
+            self._end()
+
+    def kubectl(self, *arguments: str, given: object | None = None) -> str:
+        """What kubectl prints.
+
+        Raises:
+            NodeError: it fails.
+        """
+        binary = self._toolset.program(Asset.KUBECTL)
+        command = (str(binary), "--kubeconfig", str(self.settings.kubeconfig), *arguments)
+        text = None if given is None else dumps(given).decode()
+        ran = subprocess.run(command, check=False, capture_output=True, text=True, input=text)  # noqa: S603
+        if ran.returncode:
+            said = (ran.stderr or ran.stdout).strip()
+            raise NodeError(f"`kubectl {' '.join(arguments)}` failed: {said}")
+        return ran.stdout
+
+    def apply(self, name: str, **values: object) -> None:
+        """Apply one of the node's manifests; ``{{name}}`` in it is the value of that name.
+
+        Raises:
+            NodeError: the API server refuses an object.
+        """
+        text = (MANIFESTS / name).read_text(encoding="utf-8")
+        for key, value in values.items():
+            text = text.replace(f"{{{{{key}}}}}", str(value))
+        self.apply_objects([one for one in yaml.safe_load_all(text) if one])
+
+    def apply_objects(self, objects: list[JsonObject]) -> None:
+        """Apply objects as `kubectl apply --server-side` does."""
+        whole = {"apiVersion": "v1", "kind": "List", "items": objects}
+        self.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", given=whole)
+
+    def rolled_out(self, namespace: str, *names: str) -> None:
+        """Wait until Deployments are available."""
+        for name in names:
+            self.kubectl("-n", namespace, "rollout", "status", f"deploy/{name}", f"--timeout={_READY_SECONDS}s")
+
+    def _start(self) -> None:
+        settings = self.settings
+        for folder in (settings.run, settings.logs, settings.run / "volumes", settings.registry_storage, SOCKETS):
+            folder.mkdir(parents=True, exist_ok=True)
+        keys = Keys(settings.run / "keys", settings)
+        keys.write()
+        programs = Programs(settings, self._toolset, keys)
+        programs.conf.mkdir()
+        self._network()
+        require_free_ports(settings)
+        self._begin("registry, Hub", programs.registry(), programs.hub())
+        self._begin("control plane", programs.etcd(), programs.apiserver())
+        self._begin("controllers", programs.controller_manager(), programs.scheduler())
+        self._begin("container runtime", programs.containerd())
+        if self._remove_containers():
+            # It has read those that a killed node left, and would go on with them.
+            self.daemons.stop("containerd")
+            self._begin("container runtime", programs.containerd())
+        with self._step("images"):
+            self._import_images()
+        self._begin("node", programs.kubelet(), programs.proxy(), *([programs.policies()] if settings.policies else []))
+        with self._step("DNS, volumes, GPUs"):
+            self.kubectl("wait", "--for=create", f"node/{settings.name}", "--timeout=60s")
+            self.kubectl("wait", "--for=condition=Ready", f"node/{settings.name}", f"--timeout={_READY_SECONDS}s")
+            self._claim_gpus()
+            self.apply("core.yaml", domain=CLUSTER_DOMAIN, dns=settings.dns, volumes=settings.run / "volumes")
+            self.rolled_out("kube-system", "coredns")
+            self.rolled_out("local-path-storage", "local-path")
+        with self._step("KServe, gateway"):
+            self._neighbours(keys)
+
+    def _begin(self, what: str, *daemons: Daemon) -> None:
+        with self._step(what):
+            for one in daemons:
+                self.daemons.start(one)
+
+    @contextmanager
+    def _step(self, what: str) -> Iterator[None]:
+        begun = time.monotonic()
+        yield
+        self._report(f"{what:<24} {time.monotonic() - begun:6.1f} s")
+
+    def _network(self) -> None:
+        """The bridge that carries the node's address before a pod uses it, so that nothing depends on the machine's."""
+        settings = self.settings
+        leftovers.set_sysctls(settings)
+        address = f"{settings.address}/{settings.pods.prefixlen}"
+        for words in (
+            ("link", "add", settings.bridge, "type", "bridge"),
+            ("addr", "add", address, "dev", settings.bridge),
+            ("link", "set", settings.bridge, "up"),
+        ):
+            ran = subprocess.run((program("ip"), *words), check=False, capture_output=True, text=True)  # noqa: S603
+            if ran.returncode:
+                raise NodeError(
+                    f"bridge {settings.bridge} not made: `ip {' '.join(words)}` says {ran.stderr.strip()}; "
+                    "the machine has to allow network interfaces (capability NET_ADMIN)"
+                )
+
+    def _import_images(self) -> None:
+        """Bring images of single programs to the container runtime; those that it has stay."""
+        folder = self.settings.folder / "images"
+        folder.mkdir(exist_ok=True)
+        busybox = Path(program("busybox"))
+        wanted = {image_of(one): (f"/{one}", {f"/{one}": self._toolset.program(one)}) for one in self._imaged()}
+        shells = {f"/bin/{name}": busybox for name in ("sh", "mkdir", "rm")}
+        wanted[HELPER] = ("/bin/sh", shells)
+        for name, (entrypoint, contents) in wanted.items():
+            stamp = "\n".join(f"{path}={file.resolve()}:{file.stat().st_mtime_ns}" for path, file in contents.items())
+            archive = folder / f"{name.partition('/')[2].partition(':')[0]}.tar"
+            mark = archive.with_suffix(".imported")
+            if not (mark.exists() and mark.read_text(encoding="utf-8") == stamp and self.settings.containerd.is_dir()):
+                write_image(archive, name, (entrypoint,), contents)
+                self._ctr("images", "import", str(archive))
+                archive.unlink()
+                mark.write_text(stamp, encoding="utf-8")
+
+    def _remove_containers(self) -> bool:
+        """End and remove all containers; whether there were any."""
+        for one in self._ctr("tasks", "ls", "-q").split():
+            self._ctr("tasks", "rm", "-f", one, missing=True)
+        found = self._ctr("containers", "ls", "-q").split()
+        for one in found:
+            self._ctr("containers", "rm", one, missing=True)
+        return bool(found)
+
+    def _imaged(self) -> list[Asset]:
+        return [one for one in IMAGED if one in _NEEDED or self._is_built(one)]
+
+    def _is_built(self, asset: Asset) -> bool:
+        try:
+            self._toolset.program(asset)
+        except AssetError:
+            return False
+        return True
+
+    def _ctr(self, *arguments: str, missing: bool = False) -> str:
+        """What ctr prints; ``missing`` says that what it acts on may be gone."""
+        command = (program("ctr"), "-a", str(self.settings.socket), "-n", "k8s.io", *arguments)
+        ran = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603
+        if ran.returncode and not missing:
+            raise NodeError(
+                f"`{' '.join(command)}` failed: {ran.stderr.strip()}; see {self.settings.logs}/containerd.log"
+            )
+        return ran.stdout
+
+    def _claim_gpus(self) -> None:
+        """Make the node one with accelerators; the kubelet leaves what no device plugin has reported."""
+        node = self.settings.name
+        labels = {"amd.com/gpu.device-id": "74a1", "amd.com/gpu.device-id.74a1": GPUS, "amd.com/gpu.vram": "192G"}
+        self.kubectl("label", "node", node, "--overwrite", *(f"{name}={value}" for name, value in labels.items()))
+        patch = [{"op": "add", "path": "/status/capacity/amd.com~1gpu", "value": str(GPUS)}]
+        self.kubectl("patch", "node", node, "--subresource=status", "--type=json", "-p", json.dumps(patch))
+
+    def _neighbours(self, keys: Keys) -> None:
+        """What the platform works with: KServe, Gateway API, KEDA's definitions."""
+        upstream = [
+            self._toolset.definitions(one) for one in (Definitions.KSERVE, Definitions.GATEWAY, Definitions.KEDA)
+        ]
+        self.apply_objects(
+            [*load_crds(EXTERNAL_CRDS / "opentelemetry.yaml"), *(one for some in upstream for one in some)]
+        )
+        self.apply("definitions.yaml")
+        self.apply_objects(self._kserve(keys))
+        self.apply("kserve.yaml")
+        self.apply("gateway.yaml")
+        self.rolled_out(_KSERVE, "kserve-controller-manager")
+        self.rolled_out("traefik", "traefik")
+        shipped = self._toolset.definitions(Definitions.KSERVE_WEBHOOKS)
+        self.apply_objects(kserve.webhooks(shipped, _kserve_client, keys.authority.cert_pem.bytes()))
+
+    def _kserve(self, keys: Keys) -> list[JsonObject]:
+        """The namespace, settings and certificate of KServe."""
+        [shipped] = self._toolset.definitions(Definitions.KSERVE_CONFIG)
+        certificate, key = keys.webhook(f"{_WEBHOOKS}.{_KSERVE}.svc")
+        secret: JsonObject = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "type": "kubernetes.io/tls",
+            "metadata": {"name": "kserve-webhook-server-cert", "namespace": _KSERVE},
+            "stringData": {"tls.crt": certificate, "tls.key": key},
+        }
+        namespace: JsonObject = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": _KSERVE}}
+        return [namespace, kserve.settings(shipped, _KSERVE), secret]
+
+    def _require_programs(self) -> None:
+        try:
+            self._toolset.require(*_NEEDED, *Definitions)
+        except AssetError as error:
+            raise NodeError(str(error)) from error
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep other commands from starting or ending the node meanwhile."""
+        self.settings.folder.mkdir(parents=True, exist_ok=True)
+        with (self.settings.folder / "lock").open("a", encoding="ascii") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                self._report("another command starts or ends the node; waiting for it")
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _end(self) -> None:
+        started = self.daemons.names()
+        for name in [one for one in started if one not in _LAST]:
+            self.daemons.stop(name)
+        if self.daemons.pid("containerd") is not None:
+            self._remove_containers()
+        for name in [one for one in started if one in _LAST]:
+            self.daemons.stop(name)
+        leftovers.remove(self.settings)
+        if left := leftovers.leftovers(self.settings):
+            raise NodeError("node ended, but it left:\n" + "\n".join(left))
+
+
+def _kserve_client(path: str) -> JsonObject:
+    return {"service": {"name": _WEBHOOKS, "namespace": _KSERVE, "path": path}}
