@@ -132,7 +132,7 @@ async def test_a_change_of_replicas_is_told_with_the_value_behind_it(platform: P
     (line,) = await lines()
     assert "HorizontalPodAutoscaler rescaled/keda-hpa-" in line
     # It is called as the scaler calls it.
-    assert "replicas 1 → 3: s0-sum-vllm-num-requests-running-" in line
+    assert f"replicas 1 → 3: s0-rescaled-{isvc['metadata']['name']}-predictor " in line
     assert line.endswith(" 12 of target 4")
 
     # The pods of models are in a part of their own.

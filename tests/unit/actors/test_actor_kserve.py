@@ -156,8 +156,24 @@ def test_kedas_autoscaler_carries_kedas_marks() -> None:
     assert made["metadata"]["ownerReferences"][0]["kind"] == "ScaledObject"
     assert (made["spec"]["minReplicas"], made["spec"]["maxReplicas"]) == (1, 4)
     (metric,) = made["spec"]["metrics"]
+    assert metric["external"]["metric"]["name"] == "s0-ns-chat-predictor"
     assert metric["external"]["metric"]["selector"]["matchLabels"] == {"scaledobject.keda.sh/name": "chat-predictor"}
     assert metric["external"]["target"] == {"type": "AverageValue", "averageValue": "3"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "down", "up"),
+    [({}, 300, 0), ({"scaleDown": {"stabilizationWindowSeconds": 20}}, 20, 0), ({"scaleUp": {}}, 300, 0)],
+)
+def test_kedas_autoscaler_waits_as_kserve_has_it(asked: JsonObject, down: int, up: int) -> None:
+    scaled = autoscaler_for(isvc("keda", autoScaling={"metrics": [METRIC], "behavior": asked}))
+    assert scaled is not None
+    scaled["metadata"]["uid"] = "so-1"
+    assert hpa_for(scaled)["spec"]["behavior"] == {
+        "scaleDown": {"stabilizationWindowSeconds": down},
+        "scaleUp": {"stabilizationWindowSeconds": up},
+    }
+    assert "behavior" not in (autoscaler_for(isvc("hpa")) or {})["spec"]
 
 
 def test_a_scaled_object_without_its_target_fails_its_check() -> None:

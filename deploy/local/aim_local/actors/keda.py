@@ -108,5 +108,11 @@ class Keda:
 
 
 def _covers(wanted: JsonObject, held: JsonObject) -> bool:
-    same_spec = all(held["spec"].get(name) == value for name, value in wanted["spec"].items())
-    return same_spec and wanted["metadata"]["labels"].items() <= labels_of(held).items()
+    """Whether an apply would change nothing; the API server fills in what `behavior` leaves out."""
+    return _is_within(wanted["spec"], held["spec"]) and wanted["metadata"]["labels"].items() <= labels_of(held).items()
+
+
+def _is_within(wanted: object, held: object) -> bool:
+    if not isinstance(wanted, dict) or not isinstance(held, dict):
+        return wanted == held
+    return all(name in held and _is_within(value, held[name]) for name, value in wanted.items())

@@ -140,15 +140,13 @@ def _external(scaled: JsonObject, index: int, trigger: JsonObject) -> JsonObject
     kind = trigger.get("metricType") or "AverageValue"
     share = {"averageValue" if kind == "AverageValue" else "value": threshold}
     metric = {
-        "name": f"s{index}-{_metric_name(trigger)}",
+        "name": f"s{index}-{_metric_name(scaled, trigger)}",
         "selector": {"matchLabels": {NAME_LABEL: scaled["metadata"]["name"]}},
     }
     return {"type": "External", "external": {"metric": metric, "target": {"type": kind, **share}}}
 
 
-def _metric_name(trigger: JsonObject) -> str:
-    """What the scaler calls it; an external scaler answers with the query's own name."""
-    if trigger["type"] != "external":
-        return str(trigger["type"])
-    query = str((trigger.get("metadata") or {}).get("metricQuery", ""))
-    return "".join(letter if letter.isalnum() else "-" for letter in query).strip("-") or "external"
+def _metric_name(scaled: JsonObject, trigger: JsonObject) -> str:
+    """What the scaler calls it; the one behind KServe's triggers gives it the ScaledObject's name."""
+    metadata = scaled["metadata"]
+    return f"{metadata['namespace']}-{metadata['name']}" if trigger["type"] == "external" else str(trigger["type"])

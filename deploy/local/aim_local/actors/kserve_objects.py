@@ -22,6 +22,9 @@ _POD_SPEC: Final = frozenset(
 _HTTP_PORT: Final = 8080
 _ENOUGH: Final = 80
 """Percent of utilisation that is aimed at unless said otherwise."""
+_WINDOW: Final = "stabilizationWindowSeconds"
+_WINDOWS: Final = {"scaleDown": 300, "scaleUp": 0}
+"""Seconds that the ConfigMap shipped by KServe has under `autoscaler`; for class `keda` alone."""
 _PROBE_TIMES: Final = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
 _CLASS_NONE, _CLASS_HPA, _CLASS_KEDA = "none", "hpa", "keda"
 _NOT_PASSED_ON: Final = ("kubectl.kubernetes.io/last-applied-configuration",)
@@ -175,13 +178,9 @@ def _scaled_object_for(isvc: JsonObject) -> JsonObject:
         "minReplicaCount": least,
         "maxReplicaCount": max(least, int(predictor.get("maxReplicas") or 0)),
     }
-    windows = {
-        name: {"stabilizationWindowSeconds": rules["stabilizationWindowSeconds"]}
-        for name, rules in (scaling.get("behavior") or {}).items()
-        if "stabilizationWindowSeconds" in (rules or {})
-    }
-    if windows:
-        spec["advanced"] = {"horizontalPodAutoscalerConfig": {"behavior": windows}}
+    asked = scaling.get("behavior") or {}
+    behavior = {name: {_WINDOW: (asked.get(name) or {}).get(_WINDOW, default)} for name, default in _WINDOWS.items()}
+    spec["advanced"] = {"horizontalPodAutoscalerConfig": {"behavior": behavior}}
     owned = {**meta, "annotations": meta["annotations"]}
     return _object(SCALED_OBJECT.api_version, SCALED_OBJECT.kind, owned, spec)
 
