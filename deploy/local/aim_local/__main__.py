@@ -14,6 +14,7 @@ from rich.console import Console
 
 from aim_local.actors.weights import Weights
 from aim_local.demo import DemoError, DemoSettings, demo
+from aim_local.node import NodeError
 from aim_local.processes import end_with_parent
 from aim_local.stack import ClusterKind, StackError, StackSettings
 from aim_local.up import up
@@ -32,7 +33,10 @@ def commands() -> None:
     """The platform on one machine, for demos and tests. Never for production."""
 
 
-_Cluster = Annotated[ClusterKind, typer.Option(help="In memory, or of real programs (`make kube-assets`).")]
+_Cluster = Annotated[
+    ClusterKind,
+    typer.Option(help="In memory, of real programs (`make kube-assets`), or with a node (`make node-assets`)."),
+]
 _Keda = Annotated[bool, typer.Option("--keda", help="With KEDA's operator in a real cluster; KEDA=1 does the same.")]
 _Folder = Annotated[Path, typer.Option(help="Logs, kubeconfig and data.")]
 _Parent = Annotated[int | None, typer.Option(help="End with this process, which must be the parent.")]
@@ -56,7 +60,7 @@ def run_demo(
     try:
         with tracing.exporting("demo"):
             asyncio.run(_interruptible(demo(DemoSettings(stack, timeout, stays), console)))
-    except (DemoError, StackError, KubeError) as error:
+    except (DemoError, NodeError, StackError, KubeError) as error:
         console.print(f"\nThe demo failed: {error}", highlight=False, markup=False, soft_wrap=True)
         raise typer.Exit(1) from error
     except (KeyboardInterrupt, asyncio.CancelledError):
@@ -81,7 +85,7 @@ def run_up(
     _end_with(parent)
     try:
         asyncio.run(_interruptible(up(settings, console)))
-    except (StackError, KubeError) as error:
+    except (NodeError, StackError, KubeError) as error:
         console.print(f"\nThe platform is down: {error}", highlight=False, markup=False, soft_wrap=True)
         raise typer.Exit(1) from error
     except (KeyboardInterrupt, asyncio.CancelledError):

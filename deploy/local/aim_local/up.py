@@ -7,7 +7,9 @@ from rich.console import Console
 from rich.table import Table
 
 from aim_local.demo.keeping import while_kept_alive
-from aim_local.stack import Stack, StackSettings
+from aim_local.node import NodeSettings
+from aim_local.node.platform import NodePlatform
+from aim_local.stack import ClusterKind, Stack, StackSettings
 
 
 async def up(settings: StackSettings, console: Console) -> None:
@@ -18,9 +20,31 @@ async def up(settings: StackSettings, console: Console) -> None:
         KubeError: the cluster does not let us in.
     """
     console.print("Starting …", highlight=False)
+    if settings.cluster is ClusterKind.NODE:
+        await _on_node(console)
+        return
     async with Stack(settings) as stack:
         _tell(console, stack)
         await while_kept_alive(stack, console, _for_ever())
+
+
+async def _on_node(console: Console) -> None:
+    async with NodePlatform(NodeSettings.from_environment(), console.print) as platform:
+        gateway, nats = await asyncio.to_thread(lambda: (platform.gateway_url, platform.nats_url))
+        console.print(
+            f"""
+  export KUBECONFIG={platform.kubeconfig}
+  export AIM_NATS_URL={nats}
+  kubectl get pods -A
+  kubectl apply -f deploy/local/examples/node    # the demo's manifests
+
+The gateway serves the paths of HTTPRoutes at {gateway}; {platform.node.settings.registry} answers as docker.io.
+Stop with Ctrl-C or `kill {os.getpid()}`; the node and all that it runs end with it.""",
+            soft_wrap=True,
+            highlight=False,
+            markup=False,
+        )
+        await _for_ever()
 
 
 async def _for_ever() -> None:

@@ -43,9 +43,9 @@ def read_manifests(files: Sequence[Path]) -> list[Manifest]:
     return [_manifest(file, body) for file in files for body in yaml.safe_load_all(file.read_text("utf-8")) if body]
 
 
-def demo_files() -> list[Path]:
+def demo_files(folder: Path = EXAMPLES) -> list[Path]:
     """The manifests of the demo, in the order of their names."""
-    return sorted(EXAMPLES.glob("[0-9]*.yaml"))
+    return sorted(folder.glob("[0-9]*.yaml"))
 
 
 async def apply_all(client: KubeClient, manifests: Sequence[Manifest]) -> str:

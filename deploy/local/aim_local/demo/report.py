@@ -1,13 +1,15 @@
 """The figures at the end: time, requests, memory."""
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Final
 
 from rich.console import Console
 from rich.table import Table
 
 from aim_local.demo.board import COUNTED, Board
-from aim_local.stack import SERVICES, Stack
+from aim_local.stack import SERVICES
+from aim_local.supervision.process import Row
 from controller_runtime import JsonObject
 
 _CATALOGUE: Final = frozenset(kind.kind for kind in COUNTED)
@@ -15,7 +17,7 @@ _READS: Final = frozenset({"get", "list", "watch"})
 _AGENT: Final = "aim-"
 
 
-def print_report(console: Console, stack: Stack, board: Board, requests: JsonObject, seconds: float) -> None:
+def print_report(console: Console, rows: Iterable[Row], board: Board, requests: JsonObject, seconds: float) -> None:
     """Print what it took."""
     console.print(f"\nFrom apply to Running: {seconds:.2f} s", highlight=False)
     catalogue = [line for line in board.lines() if line.kind in _CATALOGUE]
@@ -25,13 +27,11 @@ def print_report(console: Console, stack: Stack, board: Board, requests: JsonObj
     table = Table("process", "PID", "ready after", "memory", "API reads", "API writes", box=None, pad_edge=False)
     for column in table.columns[1:]:
         column.justify = "right"
-    for process in stack.processes:
-        memory = process.resident_bytes
-        reads, writes = counts.get(process.name, (0, 0))
-        traffic = (str(reads), str(writes)) if process.name in SERVICES else ("", "")
-        shown = "unknown" if memory is None else f"{memory / 1e6:.0f} MB"
-        pid = str(process.pid) if process.running else ""
-        table.add_row(process.name, pid, f"{process.start_seconds:.2f} s", shown, *traffic)
+    for row in rows:
+        reads, writes = counts.get(row.name, (0, 0))
+        traffic = (str(reads), str(writes)) if row.name in SERVICES else ("", "")
+        shown = "unknown" if row.memory is None else f"{row.memory / 1e6:.0f} MB"
+        table.add_row(row.name, row.pid, f"{row.start_seconds:.2f} s", shown, *traffic)
     console.print(table)
     reads = sum(one[0] for name, one in counts.items() if name in SERVICES)
     writes = sum(one[1] for name, one in counts.items() if name in SERVICES)

@@ -4,8 +4,10 @@ import asyncio
 import os
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from pathlib import Path
+from typing import Final, Protocol
 
 from rich.console import Console
 
@@ -17,11 +19,25 @@ from aim_local.demo.manifests import Manifest, apply_all, demo_files, read_manif
 from aim_local.demo.report import print_report
 from aim_local.demo.summary import complaints
 from aim_local.demo.view import showing
-from aim_local.stack import Stack, StackSettings
+from aim_local.node import NodeSettings
+from aim_local.node.platform import NodePlatform
+from aim_local.stack import ClusterKind, Stack, StackSettings
+from aim_local.supervision.process import Row
 from controller_runtime import JsonObject, Key, KubeClient
 from controller_runtime.kube.config import from_kubeconfig
 
 _SERVICE: Final = Key("demo", "qwen-chat")
+
+
+_LOOK_AROUND: Final = """\
+  export KUBECONFIG={kubeconfig}
+  export AIM_NATS_URL={nats_url}
+  kubectl get aimservices,aimmodels,aimservicetemplates,aimartifacts,inferenceservices,httproutes -A
+  kubectl describe aimservice -n {service.namespace} {service.name}
+  curl {url}/v1/chat/completions -d '{{"messages": [{{"role": "user", "content": "Hi"}}]}}'
+  .venv/bin/aim timeline aimservice {service}
+  .venv/bin/aim replay aimservice {service}"""
+"""Commands for the user of a demo that stays up; ``{…}`` is known at its end."""
 
 
 class DemoError(Exception):
@@ -50,31 +66,77 @@ async def demo(settings: DemoSettings, console: Console) -> None:
         DemoError: no answer came, with the reason.
         StackError: a process could not be started, or ended and could not be started again.
     """
+    if settings.stack.cluster is ClusterKind.NODE:
+        await _on_node(settings, console)
+        return
     manifests = await asyncio.to_thread(lambda: read_manifests(demo_files()))
     console.print("Starting broker, control plane, registry, cluster, gateway and services …", highlight=False)
     async with Stack(settings.stack) as stack:
-        await while_kept_alive(stack, console, _story(settings, stack, console, manifests))
+        invitation = _invitation(stack) if settings.keep else ""
+        await while_kept_alive(stack, console, _story(settings, stack, console, manifests, invitation))
 
 
-async def _story(settings: DemoSettings, stack: Stack, console: Console, manifests: list[Manifest]) -> None:
-    async with KubeClient(await from_kubeconfig(str(stack.kubeconfig)), service="local-demo") as client:
+async def _on_node(settings: DemoSettings, console: Console) -> None:
+    console.print("Starting a node, its registry, KServe, a gateway and the platform as pods …", highlight=False)
+    async with NodePlatform(NodeSettings.from_environment(), console.print) as platform:
+        manifests = await asyncio.to_thread(lambda: read_manifests(demo_files(platform.examples)))
+        await _story(settings, platform, console, manifests, _NODE_INVITATION if settings.keep else "")
+
+
+class Platform(Protocol):
+    """What the demo needs of the platform that it shows."""
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's."""
+        ...
+
+    @property
+    def gateway_url(self) -> str:
+        """Base URL under which the paths of HTTPRoutes are served."""
+        ...
+
+    @property
+    def nats_url(self) -> str:
+        """URL of the broker."""
+        ...
+
+    async def rows(self) -> Sequence[Row]:
+        """Its processes, for the report."""
+        ...
+
+    async def reset_requests(self) -> None:
+        """Count requests to the API server from zero."""
+        ...
+
+    async def requests(self) -> JsonObject:
+        """What the API server was asked since."""
+        ...
+
+
+async def _story(
+    settings: DemoSettings, platform: Platform, console: Console, manifests: list[Manifest], invitation: str
+) -> None:
+    async with KubeClient(await from_kubeconfig(str(platform.kubeconfig)), service="local-demo") as client:
         board = Board(client, _SERVICE.namespace)
         async with board.following():
-            await stack.cluster.reset_requests()
+            await platform.reset_requests()
             async with showing(board, console, _SERVICE.namespace):
                 seconds = await _until_running(settings, client, board, manifests)
-            requests = await stack.cluster.requests()
-            url = stack.gateway_url + _path(board)
+            requests = await platform.requests()
+            url = await asyncio.to_thread(lambda: platform.gateway_url) + _path(board)
     try:
         answer = await ask(url)
     except ChatError as error:
         raise DemoError(f"the service runs, but does not answer: {error}") from error
     exchange = f"\nPOST {url}/v1/chat/completions\n  user:      {QUESTION}\n  assistant: {answer}"
     console.print(exchange, highlight=False, markup=False, soft_wrap=True)
-    print_report(console, stack, board, requests, seconds)
-    await _show_story(console, stack)
+    print_report(console, await platform.rows(), board, requests, seconds)
+    nats_url = await asyncio.to_thread(lambda: platform.nats_url)
+    await _show_story(console, nats_url)
     if settings.keep:
-        _invite(console, stack, url)
+        shown = invitation.format(kubeconfig=platform.kubeconfig, nats_url=nats_url, url=url, service=_SERVICE)
+        console.print(shown, soft_wrap=True, highlight=False, markup=False)
         await asyncio.get_running_loop().create_future()
 
 
@@ -90,10 +152,10 @@ async def _until_running(settings: DemoSettings, client: KubeClient, board: Boar
     return time.monotonic() - begun
 
 
-async def _show_story(console: Console, stack: Stack) -> None:
+async def _show_story(console: Console, nats_url: str) -> None:
     """The story of the service as bars, by the command that tells it."""
     words = ["timeline", "aimservice", str(_SERVICE), "--waterfall"]
-    environment = {**os.environ, "AIM_NATS_URL": stack.nats_url, "COLUMNS": str(console.width)}
+    environment = {**os.environ, "AIM_NATS_URL": nats_url, "COLUMNS": str(console.width)}
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "aim_cli", *words, env=environment, stdout=asyncio.subprocess.PIPE
     )
@@ -129,30 +191,29 @@ def _path(board: Board) -> str:
     return str(route["spec"]["rules"][0]["matches"][0]["path"]["value"])
 
 
-def _invite(console: Console, stack: Stack, url: str) -> None:
+_NODE_INVITATION: Final = f"""
+Everything stays up until Ctrl-C. In another terminal:
+
+{_LOOK_AROUND}
+  kubectl get pods -A
+  kubectl delete pod -n aim-system -l app.kubernetes.io/component=serving    # another one takes its place
+  aim doctor"""
+
+
+def _invitation(stack: Stack) -> str:
+    """What to do while the demo stays up; ``{…}`` is known at its end."""
     probes = "\n".join(f"  {name:<11} {stack[name].url}" for name in stack.settings.services)
-    console.print(
-        f"""
+    return f"""
 Everything stays up until Ctrl-C; what is killed is started again. In another terminal:
 
-  export KUBECONFIG={stack.kubeconfig}
-  export AIM_NATS_URL={stack.nats_url}
-  kubectl get aimservices,aimmodels,aimservicetemplates,aimartifacts,inferenceservices,httproutes -A
-  kubectl describe aimservice -n {_SERVICE.namespace} {_SERVICE.name}
+{_LOOK_AROUND}
   kubectl apply -f deploy/local/examples/second-service.yaml
-  kubectl annotate namespace {_SERVICE.namespace} local.aim/fail=download=auth    # what goes wrong from now on
+  kubectl annotate namespace {{service.namespace}} local.aim/fail=download=auth    # what goes wrong from now on
   curl {stack.failures_url}    # the same by rules: docs/development/actors.md
-  curl {url}/v1/chat/completions -d '{{"messages": [{{"role": "user", "content": "Hi"}}]}}'
-  .venv/bin/aim timeline aimservice {_SERVICE}
-  .venv/bin/aim replay aimservice {_SERVICE}
   kill -9 PID    # of any process in the table above; only the end of control-plane ends the demo
 
 Each service answers /healthz, /readyz, /metrics, /debug/world and /debug/queue at:
 
 {probes}
 
-Logs of all processes: {stack.settings.folder / "logs"}""",
-        soft_wrap=True,
-        highlight=False,
-        markup=False,
-    )
+Logs of all processes: {stack.settings.folder / "logs"}"""

@@ -1,7 +1,10 @@
 """`python -m aim_local.node`: starts a node, ends it, shows what it left."""
 
+import contextlib
+import os
+import select
 import time
-from typing import Final
+from typing import Annotated, Final
 
 import typer
 
@@ -41,10 +44,12 @@ def up() -> None:
 
 
 @app.command("down")
-def down() -> None:
+def down(after: Annotated[int, typer.Option(help="Wait for the end of this process first.")] = 0) -> None:
     """End the node and remove what it left on the machine; images and logs stay."""
     try:
         require_linux_and_root()
+        if after:
+            _until_ended(after)
         Node(NodeSettings.from_environment(), typer.echo).stop()
     except (NodeError, AssetError) as error:
         raise _failed(error) from error
@@ -58,6 +63,17 @@ def show_leftovers() -> None:
     for line in found:
         typer.echo(line)
     raise typer.Exit(1 if found else 0)
+
+
+def _until_ended(pid: int) -> None:
+    try:
+        process = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    with contextlib.closing(select.epoll()) as ends:
+        ends.register(process, select.EPOLLIN)
+        ends.poll()
+    os.close(process)
 
 
 def _failed(error: Exception) -> typer.Exit:

@@ -137,26 +137,27 @@ class Node:
             # It has read those that a killed node left, and would go on with them.
             self.daemons.stop("containerd")
             self._begin("container runtime", programs.containerd())
-        with self._step("images"):
+        with self.step("images"):
             self._import_images()
         self._begin("node", programs.kubelet(), programs.proxy(), *([programs.policies()] if settings.policies else []))
-        with self._step("DNS, volumes, GPUs"):
+        with self.step("DNS, volumes, GPUs"):
             self.kubectl("wait", "--for=create", f"node/{settings.name}", "--timeout=60s")
             self.kubectl("wait", "--for=condition=Ready", f"node/{settings.name}", f"--timeout={_READY_SECONDS}s")
             self._claim_gpus()
             self.apply("core.yaml", domain=CLUSTER_DOMAIN, dns=settings.dns, volumes=settings.run / "volumes")
             self.rolled_out("kube-system", "coredns")
             self.rolled_out("local-path-storage", "local-path")
-        with self._step("KServe, gateway"):
+        with self.step("KServe, gateway"):
             self._neighbours(keys)
 
     def _begin(self, what: str, *daemons: Daemon) -> None:
-        with self._step(what):
+        with self.step(what):
             for one in daemons:
                 self.daemons.start(one)
 
     @contextmanager
-    def _step(self, what: str) -> Iterator[None]:
+    def step(self, what: str) -> Iterator[None]:
+        """Report what the body does, with its seconds."""
         begun = time.monotonic()
         yield
         self._report(f"{what:<24} {time.monotonic() - begun:6.1f} s")

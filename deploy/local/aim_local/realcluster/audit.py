@@ -73,6 +73,15 @@ class AuditLog:
         return Counter(found.values())
 
 
+def request_report(counts: Counter[RequestKey]) -> JsonObject:
+    """Counts in the form of the embedded control plane's `/debug/requests`."""
+    requests = [
+        {"userAgent": f"aim-{key.user}", "verb": key.verb, "resource": key.resource, "subresource": "", "count": count}
+        for key, count in counts.items()
+    ]
+    return {"total": counts.total(), "requests": requests}
+
+
 def request_key(event: JsonObject) -> RequestKey:
     """The key of one audit event."""
     reference = event.get("objectRef") or {}

@@ -8,6 +8,7 @@ import aiohttp
 
 from aim_local.assets import AssetError
 from aim_local.realcluster import ClusterSettings, RealCluster, User
+from aim_local.realcluster.audit import request_report
 from aim_local.stack.programs import embedded_kubeconfig
 from aim_local.stack.settings import SERVICES, ClusterKind, StackSettings
 from aim_local.supervision.process import Program, StackError, Supervised
@@ -171,18 +172,7 @@ class LocalRealCluster:
         await self._cluster.__aexit__(None, None, None)
 
     async def requests(self) -> JsonObject:
-        counts = await self._cluster.audit.counts()
-        requests = [
-            {
-                "userAgent": f"aim-{key.user}",
-                "verb": key.verb,
-                "resource": key.resource,
-                "subresource": "",
-                "count": count,
-            }
-            for key, count in counts.items()
-        ]
-        return {"total": counts.total(), "requests": requests}
+        return request_report(await self._cluster.audit.counts())
 
     async def reset_requests(self) -> None:
         await self._cluster.audit.reset()
@@ -238,5 +228,9 @@ def cluster_of(settings: StackSettings, embedded: Program, supervise: Supervise)
             return EmbeddedCluster(embedded, embedded_kubeconfig(settings), supervise)
         case ClusterKind.REAL:
             return LocalRealCluster(settings)
+        case ClusterKind.NODE:
+            raise StackError(
+                "a stack has no node: the services of CLUSTER=node are pods; use `aim_local.node.platform`"
+            )
         case Path() as given:
             return GivenCluster(given)

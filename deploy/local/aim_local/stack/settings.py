@@ -19,6 +19,7 @@ class ClusterKind(StrEnum):
 
     EMBEDDED = "embedded"
     REAL = "real"
+    NODE = "node"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from aim_local.stack.clusters import Cluster, cluster_of
 from aim_local.stack.programs import SYSTEM_NAMESPACE, Addresses, Programs
 from aim_local.stack.settings import StackSettings
 from aim_local.supervision.folder import OwnFolder
-from aim_local.supervision.process import Program, StackError, Supervised
-from controller_runtime import KubeClient, KubeError
+from aim_local.supervision.process import Program, Row, StackError, Supervised
+from controller_runtime import JsonObject, KubeClient, KubeError
 from controller_runtime.kinds import NAMESPACE
 from controller_runtime.kube.config import from_kubeconfig
 
@@ -83,6 +83,18 @@ class Stack:
     def processes(self) -> tuple[Supervised, ...]:
         """All processes: the cluster's, then the others in the order of their start."""
         return (*self.cluster.processes, *self._processes.values())
+
+    async def rows(self) -> list[Row]:
+        """The processes, for a report."""
+        return [one.row for one in self.processes]
+
+    async def reset_requests(self) -> None:
+        """Count requests to the API server from zero."""
+        await self.cluster.reset_requests()
+
+    async def requests(self) -> JsonObject:
+        """What the API server was asked since, by user agent, verb and resource."""
+        return await self.cluster.requests()
 
     def __getitem__(self, name: str) -> Supervised:
         """A process by name, such as ``serving`` or ``nats``.

@@ -42,6 +42,23 @@ class Program:
     url: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One process in a report.
+
+    Attributes:
+        name: of the service, or of another program.
+        pid: its number; empty where it does not run, or is in a pod.
+        start_seconds: from its start to readiness.
+        memory: bytes that it holds; None where that is unknown.
+    """
+
+    name: str
+    pid: str
+    start_seconds: float
+    memory: int | None
+
+
 Spawn: TypeAlias = Callable[[Program, Path], Awaitable[Child]]
 """Starts a program that appends to a log. Raises `StackError` where it cannot be run."""
 
@@ -114,6 +131,11 @@ class Supervised:
             return None
         found = _RESIDENT.search(status)
         return int(found[1]) * 1024 if found else None
+
+    @property
+    def row(self) -> Row:
+        """What a report says of it."""
+        return Row(self.name, str(self.pid) if self.running else "", self.start_seconds, self.resident_bytes)
 
     async def start(self) -> None:
         """Start it and wait until it is ready.

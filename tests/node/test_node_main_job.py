@@ -1,0 +1,103 @@
+"""From a model source to a streamed answer, with nothing simulated but the weights and the GPU."""
+
+import asyncio
+import json
+
+import aiohttp
+from support.on_node import IMAGE, OWN, OnNode
+
+from controller_runtime import JsonObject, loads
+
+
+async def test_the_catalogue_of_the_nodes_registry_becomes_models(node: OnNode) -> None:
+    listed = f"{OWN}/aimclustermodels"
+    reply = await node.api.until(
+        listed, lambda found: IMAGE in {one["spec"]["image"].removeprefix("docker.io/") for one in found.body["items"]}
+    )
+    [model] = [one for one in reply.body["items"] if one["spec"]["image"].endswith(IMAGE)]
+    await node.until(f"{listed}/{model['metadata']['name']}", lambda obj: obj["status"].get("status") == "Ready")
+
+
+async def test_a_service_downloads_runs_and_answers_through_the_gateway(node: OnNode) -> None:
+    async with node.namespace("main") as namespace:
+        path = await node.service(namespace, "chat")
+        service = await node.running(path)
+        route = service["status"]["routing"]["path"]
+        answer = await node.ask(route, "Hello")
+        assert "Hello" in answer["choices"][0]["message"]["content"]
+        [claim] = await node.objects("pvc", "-n", namespace)
+        assert claim["status"]["phase"] == "Bound"
+        assert claim["spec"]["accessModes"] == ["ReadWriteMany"]
+        [artifact] = await node.objects("aimartifacts", "-n", namespace)
+        assert artifact["status"]["status"] == "Ready"
+        [predictor] = await node.objects("pods", "-n", namespace, "-l", "serving.kserve.io/inferenceservice")
+        assert all(one["ready"] for one in predictor["status"]["containerStatuses"])
+
+
+async def test_an_answer_is_streamed(node: OnNode) -> None:
+    async with node.namespace("stream") as namespace:
+        service = await node.running(await node.service(namespace, "chat"))
+        route = service["status"]["routing"]["path"]
+        await node.ask(route)
+        events = await streamed(node, route)
+        assert events[-1] == "[DONE]"
+        parts = [json.loads(one)["choices"][0]["delta"].get("content", "") for one in events[:-1]]
+        assert len(parts) > 2, "in one piece"
+        assert "Hello" in "".join(parts)
+
+
+async def streamed(node: OnNode, route: str) -> list[str]:
+    body: JsonObject = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "Hello"}]}
+    url = f"{node.gateway}{route}/v1/chat/completions"
+    async with aiohttp.ClientSession() as session, session.post(url, json=body) as answer:
+        assert answer.status == 200
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        lines = [line.decode().strip() async for line in answer.content]
+    return [line.removeprefix("data: ") for line in lines if line.startswith("data: ")]
+
+
+async def test_a_hostname_and_a_path_of_its_own_lead_to_the_service(node: OnNode) -> None:
+    async with node.namespace("routes") as namespace:
+        routing = {"enabled": True, "pathTemplate": "/own/{.metadata.name}-{.metadata.namespace}"}
+        service = await node.running(await node.service(namespace, "chat", routing=routing))
+        assert service["status"]["routing"]["path"] == f"/own/chat-{namespace}"
+        await node.ask(f"/own/chat-{namespace}")
+        async with aiohttp.ClientSession(node.gateway) as session:
+            async with session.get(f"/{namespace}/chat/v1/models") as answer:
+                assert answer.status == 404, "the default path leads nowhere"
+            async with session.get(f"/own/chat-{namespace}/v1/models") as answer:
+                found = loads(await answer.read())
+                assert found["object"] == "list", "the prefix was rewritten"
+
+
+async def test_two_namespaces_have_services_of_the_same_name(node: OnNode) -> None:
+    async with node.namespace("first") as first, node.namespace("second") as second:
+        paths = await asyncio.gather(*(node.service(one, "chat") for one in (first, second)))
+        services = await asyncio.gather(*map(node.running, paths))
+        routes = [one["status"]["routing"]["path"] for one in services]
+        assert routes == [f"/{first}/chat", f"/{second}/chat"]
+        for route in routes:
+            await node.ask(route)
+
+
+async def test_a_request_longer_than_its_timeout_is_ended_by_the_gateway(node: OnNode) -> None:
+    async with node.namespace("timeout") as namespace:
+        env = [{"name": "AIM_SIMULATED_SECONDS_PER_TOKEN", "value": "0.5"}]
+        routing = {"enabled": True, "requestTimeout": "2s"}
+        service = await node.running(await node.service(namespace, "slow", env=env, routing=routing))
+        route = service["status"]["routing"]["path"]
+        await node.ask(route, max_tokens=1)
+        body = {"model": "m", "max_tokens": 60, "messages": [{"role": "user", "content": "Hello " * 60}]}
+        url = f"{node.gateway}{route}/v1/chat/completions"
+        async with aiohttp.ClientSession() as session, session.post(url, json=body) as answer:
+            assert answer.status in {502, 504}
+
+
+async def test_what_was_deleted_leaves_no_pod_route_or_service(node: OnNode) -> None:
+    async with node.namespace("gone") as namespace:
+        path = await node.service(namespace, "chat")
+        await node.running(path)
+        await node.api.delete(path)
+        for kind in ("inferenceservices", "httproutes", "deployments", "pods", "services"):
+            await node.kubectl("wait", "--for=delete", kind, "--all", "-n", namespace, "--timeout=120s")
+        assert await node.objects("aimartifacts", "-n", namespace), "weights stay for the next service"
