@@ -15,7 +15,7 @@ LONGEST := tests/chaos/test_service_leaders.py tests/e2e/test_killed_services.py
   tests/e2e/test_demo_command.py tests/integration/downloader/test_hub_download.py tests/integration/serving \
   tests/integration/runtime tests/integration/downloader tests/unit/test_bad_values.py
 
-.PHONY: kube-assets node-assets node node-down external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real used-permissions test-registry test-alerts test-console test-replay test-upgrade compatibility lint format crds crds-check chart chart-check reference manifests image-packages images image-trees test-images sbom bench costs docs mutants spec-coverage lock clean
+.PHONY: kube-assets node-assets node node-down external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real used-permissions test-registry test-alerts test-console test-replay test-upgrade compatibility lint format crds crds-check chart chart-check reference manifests image-packages images simulated-images images-table images-push images-check test-built-images image-trees test-images sbom bench costs docs mutants spec-coverage lock clean
 
 setup: $(STAMP)
 
@@ -186,22 +186,42 @@ manifests: setup
 image-packages: setup
 	$(BIN)/python -m aim_packaging image-packages
 
-# One image per service, the command line's and the downloader's, with whatever builds images here. BASE and BUILD_BASE
-# may name other bases, by digest.
-IMAGES := model-sync discovery artifacts serving routing cli downloader
-BUILDER ?= $(firstword $(foreach one,podman docker,$(shell command -v $(one))))
-REPOSITORY ?= docker.io/amdenterpriseai/aim-engine
-TAG ?= 0.1.0
-images:
-	@test -n "$(BUILDER)" || { echo "No builder of images: install podman or docker, or set BUILDER"; exit 1; }
-	@for one in $(IMAGES); do target=service; if test $$one = downloader; then target=downloader; fi; \
-	  $(BUILDER) build -f deploy/images/Containerfile --target $$target --build-arg IMAGE=$$one \
-	    $(if $(BASE),--build-arg BASE=$(BASE)) $(if $(BUILD_BASE),--build-arg BUILD_BASE=$(BUILD_BASE)) -t $(REPOSITORY)-$$one:$(TAG) . || exit 1; done
+# The images of the services, the downloader and the command line, or ONLY some, into .run/oci: docs/development/images.md.
+# BUILDER is buildah, podman or docker, BASE an image of a registry by digest, or "local" for one of Debian's packages.
+BUILDER ?=
+BUILD_BASE ?=
+MIRROR ?=
+IMAGES := $(BIN)/python -m aim_packaging images
+IMAGE_OPTIONS = --builder "$(BUILDER)" --base "$(BASE)" --build-base "$(BUILD_BASE)" --mirror "$(MIRROR)"
+images: setup
+	@$(IMAGES) build $(ONLY) $(IMAGE_OPTIONS) $(if $(REPOSITORY),--repository "$(REPOSITORY)") $(if $(TAG),--tag "$(TAG)")
+
+# The simulated AIM images of the demo catalogue, and the broker's image, into the same folder: for a node without a
+# registry in reach.
+simulated-images: setup
+	@$(IMAGES) simulated --builder "$(BUILDER)" --base "$(BASE)" --mirror "$(MIRROR)"
+
+# What each image costs to pull, and what of it others have too.
+images-table: setup
+	@$(IMAGES) table
+
+# Pushes what is built to a registry that speaks plain HTTP: make images-push TO=10.77.0.1:5000
+images-push: setup
+	@$(IMAGES) push --to "$(TO)"
+
+# One image twice, each time from nothing: fails where the two have different digests. ONLY selects which.
+images-check: setup
+	@$(IMAGES) check $(ONLY) $(IMAGE_OPTIONS)
+
+# The images as they were built: settings, contents, engines, and pushing them to a real registry. Needs root and buildah.
+test-built-images: setup
+	@PYTHONPATH=tests $(BIN)/python -m support.built_images
+	$(BIN)/python -m pytest tests/images/test_built_images.py
 
 # The file trees of the images, built from the lock as the Containerfile does it, and what runs from them.
 test-images: setup
 	$(BIN)/python -m aim_packaging image-packages --check
-	$(BIN)/python -m pytest tests/images
+	$(BIN)/python -m pytest tests/images --ignore tests/images/test_built_images.py
 
 TREES := $(CURDIR)/.run/images
 image-trees: setup

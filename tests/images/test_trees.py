@@ -43,8 +43,9 @@ def built(bare: str) -> Iterator[Path]:
     """The trees of one service and of the downloader, where others may read and nobody may write."""
     with tempfile.TemporaryDirectory(prefix="aim-trees-") as name:
         folder = Path(name)
+        asyncio.run(containerfile.build_layers(folder / "layers", bare))
         for image in ("routing", "downloader"):
-            asyncio.run(containerfile.build(image, folder / image, bare))
+            containerfile.assemble(image, folder / "layers", folder / image)
         for path in (folder, *folder.rglob("*")):
             path.chmod(0o555 if path.is_dir() or os.access(path, os.X_OK) else 0o444)
         yield folder
@@ -155,8 +156,8 @@ def test_an_image_holds_what_its_service_needs_and_no_tools_of_development(built
 
 @pytest.mark.spec("FW-721")
 async def test_a_tree_is_the_same_wherever_and_whenever_it_is_built(built: Path, bare: str, tmp_path: Path) -> None:
-    await containerfile.build("routing", tmp_path / "elsewhere", bare)
-    first, second = content(built / "routing"), content(tmp_path / "elsewhere")
+    await containerfile.build_layers(tmp_path / "elsewhere", bare)
+    first, second = content(built / "layers"), content(tmp_path / "elsewhere")
     assert first.keys() == second.keys()
     assert [name for name, data in first.items() if data != second[name]] == []
     compiled = next(

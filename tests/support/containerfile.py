@@ -17,7 +17,8 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[2]
 _CONTAINERFILE: Final = ROOT / "deploy/images/Containerfile"
-_TREE: Final = "/tree"
+_LAYERS: Final = "/layers"
+_IMAGE: Final = "${IMAGE}"
 
 
 def stage(name: str) -> list[tuple[str, str]]:
@@ -30,10 +31,11 @@ def stage(name: str) -> list[tuple[str, str]]:
     return [(word, rest.strip()) for word, _, rest in lines]
 
 
-async def build(image: str, folder: Path, python: str = sys.executable) -> None:
-    """The tree of an image, from what the stage `build` copies and by what it runs.
+async def build_layers(folder: Path, python: str = sys.executable) -> None:
+    """The layers of all images, from what the stage `build` copies and by what it runs.
 
     Args:
+        folder: where to, in place of the stage's `/layers`.
         python: the interpreter of the base.
 
     Raises:
@@ -42,10 +44,32 @@ async def build(image: str, folder: Path, python: str = sys.executable) -> None:
     with tempfile.TemporaryDirectory() as place:
         copy_context(Path(place))
         for command in commands():
-            words = [{"python": python, _TREE: str(folder)}.get(word, word) for word in command]
-            env = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), **_pip_settings(), "IMAGE": image}
+            words = [{"python": python, _LAYERS: str(folder)}.get(word, word) for word in command]
+            env = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), **_pip_settings()}
             process = await asyncio.create_subprocess_exec(*words, cwd=place, env=env)
-            assert await process.wait() == 0, f"{command} fails for image {image}"
+            assert await process.wait() == 0, f"{command} fails"
+
+
+def assemble(image: str, layers: Path, tree: Path) -> None:
+    """The tree of an image: the layers that its stage copies, one over the other."""
+    for source in layers_of(image):
+        shutil.copytree(layers / source, tree, dirs_exist_ok=True, symlinks=True)
+
+
+def layers_of(image: str) -> list[str]:
+    """The layers that the stage of an image copies to its root, by their paths below `/layers`."""
+    found = []
+    for word, rest in stage(target_of(image)):
+        if word == "COPY":
+            origin, source, target = rest.split()
+            assert (origin, target) == ("--from=build", "/"), f"{image} has a COPY that is no layer: {rest}"
+            found.append(source.replace(_IMAGE, image).removeprefix(f"{_LAYERS}/"))
+    return found
+
+
+def target_of(image: str) -> str:
+    """The stage of an image."""
+    return "downloader" if image == "downloader" else "service"
 
 
 def commands() -> list[list[str]]:

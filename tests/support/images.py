@@ -1,7 +1,7 @@
 """Images as their file trees: what the Containerfile says about each, and containers that run from them.
 
-`python -m support.images FOLDER` builds all trees; `python -m support.images --check` fails with a line on a machine
-that lets nobody change roots (`support.pod_root`).
+`python -m support.images FOLDER` builds all trees; `python -m support.images --check` fails with a line on a
+machine that lets no process change its root (`support.pod_root`).
 """
 
 import asyncio
@@ -10,13 +10,13 @@ import os
 import re
 import shutil
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from support.containerfile import ROOT, stage
-from support.containerfile import build as build_tree
+from support.containerfile import ROOT, assemble, build_layers, stage, target_of
 from support.pod_root import Container, Mount, is_allowed
 
 from aim_packaging import tree
@@ -81,7 +81,7 @@ def image(trees: Path, name: str) -> Image:
     """
     folder = trees / name
     assert (folder / tree.LIBRARIES).is_dir(), f"{folder}: no tree; `python -m support.images {trees}` builds it"
-    lines = stage("downloader" if name == "downloader" else "service")
+    lines = stage(target_of(name))
     env = dict(re.findall(r"(\w+)=(\S+)", " ".join(text for word, text in lines if word == "ENV")))
     told = dict(lines)
     return Image(folder, env, int(told["USER"].partition(":")[0]), tuple(json.loads(told["ENTRYPOINT"])))
@@ -104,20 +104,17 @@ def given(path: Path, owner: int) -> None:
             os.chown(one, owner, owner)
 
 
-async def _build(folder: Path) -> None:
-    await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
-    turns = asyncio.Semaphore(os.cpu_count() or 1)
-
-    async def build(name: str) -> None:
-        async with turns:
-            await build_tree(name, folder / name)
-
-    async with asyncio.TaskGroup() as group:
+def _build(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        layers = Path(place, "layers")
+        asyncio.run(build_layers(layers))
         for name in tree.PACKAGES:
-            group.create_task(build(name))
+            assemble(name, layers, folder / name)
 
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["--check"]:
-        sys.exit(0 if is_allowed() else "this machine lets nobody change the root of a process")
-    asyncio.run(_build(Path(sys.argv[1]).absolute()))
+        sys.exit(0 if is_allowed() else "this machine lets no process change its root")
+    _build(Path(sys.argv[1]).absolute())

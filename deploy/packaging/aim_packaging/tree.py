@@ -1,7 +1,15 @@
-"""Builds the file tree of an image into an empty folder: `IMAGE=serving python tree.py FOLDER`, in a checkout.
+"""Builds the layers of all images: `python tree.py libraries FOLDER`, then `python tree.py code FOLDER`, in a checkout.
 
-The Containerfile runs this file as it is, in a stage that has Python and pip and nothing else; so it uses the standard
-library alone. Everything that the image has beside its base comes from here, with or without a container.
+The Containerfile runs this file as it is, in a stage that has Python and pip and nothing else, so it uses the standard
+library alone. Everything that an image has beside its base comes from here, with or without a container:
+
+    FOLDER/common           libraries of every image
+    FOLDER/several/IMAGE    libraries of this image that at least three images have; empty for most
+    FOLDER/shared           the packages of this repository that every image has
+    FOLDER/own/IMAGE        the image's own libraries and packages, and its entry points
+
+A layer's digest is that of its files with their modes and times, so both are fixed here: whatever builds it, on
+whatever day, one commit gives one digest, and equal layers of two images are one layer for a registry and a node.
 """
 
 import compileall
@@ -12,10 +20,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from py_compile import PycInvalidationMode
-from typing import Final
+from typing import Final, NamedTuple
 
 SHARED: Final = (
     "shared/controller-runtime/controller_runtime",
@@ -38,6 +47,12 @@ PACKAGES: Final = {
 """Image → folders of its packages beside the shared ones; the first is what it runs."""
 MODULES: Final = {"downloader": "aim_artifacts.downloader"}
 LIBRARIES: Final = "opt/aim/lib"
+COMMON: Final = "common"
+SEVERAL: Final = "several"
+SHARED_CODE: Final = "shared"
+OWN: Final = "own"
+TIME: Final = 1735689600
+"""Of every file, in seconds since 1970: a time of the commit would give each commit layers of its own."""
 _BUILDERS: Final = ("setuptools",)
 """What builds the one library (nkeys, pure Python) that has no wheel. A base with Python 3.12 or newer has none."""
 _IGNORED: Final = shutil.ignore_patterns("__pycache__", "*.pyc")
@@ -48,26 +63,73 @@ def module_of(image: str) -> str:
     return MODULES.get(image, Path(PACKAGES[image][0]).name)
 
 
-def build(image: str, source: Path, root: Path) -> None:
-    """Put everything of an image below an empty folder.
+def build_libraries(source: Path, layers: Path) -> None:
+    """Install what the images have of others, as `requirements.lock` and `packages.json` list it.
 
     Raises:
-        SystemExit: there is no such image, the folder is not empty, or pip fails.
+        SystemExit: the folder is not empty, or pip fails.
     """
-    if image not in PACKAGES:
-        sys.exit(f"there is no image {image!r}; there are {', '.join(PACKAGES)}")
-    if root.exists() and any(root.iterdir()):
-        sys.exit(f"{root} is not empty")
-    libraries = root / LIBRARIES
-    libraries.mkdir(parents=True)
-    names = json.loads((source / "deploy/images/packages.json").read_text(encoding="utf-8"))[image]
-    _install((source / "requirements.lock").read_text(encoding="utf-8"), names, libraries)
-    for package in (*SHARED, *PACKAGES[image]):
-        shutil.copytree(source / package, libraries / Path(package).name, ignore=_IGNORED)
-    _start_script(root / "opt/aim/start", module_of(image))
-    if image == "downloader":
-        _scripts_of_downloader(source, root)
-    _compile(libraries, root)
+    if layers.exists() and any(layers.iterdir()):
+        sys.exit(f"{layers} is not empty")
+    images = json.loads((source / "deploy/images/packages.json").read_text(encoding="utf-8"))
+    lock = (source / "requirements.lock").read_text(encoding="utf-8")
+    parts = split(images)
+    with tempfile.TemporaryDirectory() as builders:
+        _pip(subset(lock, _BUILDERS), Path(builders))
+        _install(subset(lock, parts.common), layers / COMMON, Path(builders))
+        installed: dict[tuple[str, ...], Path] = {}
+        for image in PACKAGES:
+            _install(subset(lock, parts.own[image]), layers / OWN / image, Path(builders))
+            place, names = layers / SEVERAL / image, parts.several[image]
+            if names in installed:
+                shutil.copytree(installed[names], place)
+            else:
+                _install(subset(lock, names), place, Path(builders))
+                installed[names] = place
+    _normalize(layers)
+
+
+def build_code(source: Path, layers: Path) -> None:
+    """Add the packages of this repository, and the entry points, to the layers with the libraries.
+
+    Raises:
+        SystemExit: there are no libraries yet.
+    """
+    if not (layers / COMMON).is_dir():
+        sys.exit(f"{layers} has no libraries; run `python tree.py libraries {layers}` first")
+    _copy_packages(source, SHARED, layers / SHARED_CODE)
+    for image, packages in PACKAGES.items():
+        root = layers / OWN / image
+        _copy_packages(source, packages, root)
+        _start_script(root / "opt/aim/start", module_of(image))
+        if image == "downloader":
+            _scripts_of_downloader(source, root)
+    _normalize(layers)
+
+
+class Parts(NamedTuple):
+    """Names of libraries by the layer that they go into; of an image where they are not common to all."""
+
+    common: tuple[str, ...]
+    several: Mapping[str, tuple[str, ...]]
+    own: Mapping[str, tuple[str, ...]]
+
+
+def split(images: Mapping[str, Iterable[str]]) -> Parts:
+    """Which library goes into which layer.
+
+    A layer costs a node a mount and a registry a request, so there is one for what at least three images have, not one
+    for each combination of images: what two have is in both, and it is small.
+    """
+    counted = Counter(name for names in images.values() for name in names)
+    common = {name for name, count in counted.items() if count == len(images)}
+    several = {name for name, count in counted.items() if 3 <= count < len(images)}
+    found = {image: set(names) for image, names in images.items()}
+    return Parts(
+        tuple(sorted(common)),
+        {image: tuple(sorted(names & several)) for image, names in found.items()},
+        {image: tuple(sorted(names - several - common)) for image, names in found.items()},
+    )
 
 
 def entries(lock: str) -> dict[str, str]:
@@ -82,10 +144,10 @@ def subset(lock: str, names: Iterable[str]) -> str:
     return "".join(f"{known[name]}\n" for name in names)
 
 
-def _compile(libraries: Path, root: Path) -> None:
+def _compile(root: Path) -> None:
     """For a file system that is read-only: nothing in it depends on when and where it was compiled (FW-721)."""
     compileall.compile_dir(
-        libraries,
+        root / LIBRARIES,
         quiet=2,
         stripdir=str(root),
         prependdir="/",
@@ -93,13 +155,31 @@ def _compile(libraries: Path, root: Path) -> None:
     )
 
 
-def _install(lock: str, names: Iterable[str], libraries: Path) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        builders = Path(folder, "builders")
-        _pip(subset(lock, _BUILDERS), builders)
-        _pip(subset(lock, names), libraries, PYTHONPATH=str(builders))
+def _normalize(layers: Path) -> None:
+    """Give everything the modes and the time that it has wherever it is built: a checkout has those of its umask."""
+    for path in (layers, *layers.rglob("*")):
+        if not path.is_symlink():
+            executable = path.is_dir() or path.stat().st_mode & 0o100
+            path.chmod(0o755 if executable else 0o644)
+        os.utime(path, (TIME, TIME), follow_symlinks=False)
+
+
+def _copy_packages(source: Path, packages: Iterable[str], root: Path) -> None:
+    for package in packages:
+        shutil.copytree(source / package, root / LIBRARIES / Path(package).name, ignore=_IGNORED)
+    _compile(root)
+
+
+def _install(lock: str, root: Path, builders: Path) -> None:
+    root.mkdir(parents=True)
+    if not lock:
+        return
+    libraries = root / LIBRARIES
+    libraries.mkdir(parents=True)
+    _pip(lock, libraries, PYTHONPATH=str(builders))
     # Programs of libraries are not needed, and start with the path of the Python that installed them.
     shutil.rmtree(libraries / "bin", ignore_errors=True)
+    _compile(root)
 
 
 def _pip(lock: str, target: Path, **env: str) -> None:
@@ -120,7 +200,7 @@ def _pip(lock: str, target: Path, **env: str) -> None:
         command = [sys.executable, "-m", "pip", "install", *options, "--target", str(target), "-r", str(file)]
         done = subprocess.run(command, check=False, env={**os.environ, **env})  # noqa: S603  # pip, with this lock
     if done.returncode != 0:
-        sys.exit("pip could not install what requirements.lock has for the image")
+        sys.exit("pip could not install what requirements.lock has for the images")
 
 
 def _start_script(path: Path, module: str) -> None:
@@ -137,5 +217,20 @@ def _scripts_of_downloader(source: Path, root: Path) -> None:
         (folder / name).chmod(0o755)
 
 
+def main(arguments: list[str]) -> None:
+    """Build what the command line says.
+
+    Raises:
+        SystemExit: it says something else, or building fails.
+    """
+    match arguments:
+        case ["libraries", folder]:
+            build_libraries(Path.cwd(), Path(folder))
+        case ["code", folder]:
+            build_code(Path.cwd(), Path(folder))
+        case _:
+            sys.exit("usage: python tree.py libraries|code FOLDER")
+
+
 if __name__ == "__main__":
-    build(os.environ["IMAGE"], Path.cwd(), Path(sys.argv[1]))
+    main(sys.argv[1:])

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from aim_packaging.sbom import sbom
-from aim_packaging.tree import PACKAGES, SHARED, build, entries, subset
+from aim_packaging.tree import PACKAGES, SHARED, TIME, build_code, build_libraries, entries, main, split, subset
 
 ROOT: Final = Path(__file__).parents[3]
 A, B, C, D = (f"    --hash=sha256:{letter * 64}" for letter in "abcd")
@@ -43,12 +43,52 @@ def test_every_image_has_its_packages_in_the_lock_and_in_the_checkout() -> None:
 
 
 @pytest.mark.spec("FW-543")
-def test_an_image_that_is_none_or_a_full_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match="there is no image 'servings'; there are model-sync"):
-        build("servings", ROOT, tmp_path)
+def test_a_full_folder_and_one_without_libraries_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match=r"has no libraries; run `python tree\.py libraries"):
+        build_code(ROOT, tmp_path)
     (tmp_path / "x").touch()
     with pytest.raises(SystemExit, match="is not empty"):
-        build("serving", ROOT, tmp_path)
+        build_libraries(ROOT, tmp_path)
+    with pytest.raises(SystemExit, match=r"usage: python tree\.py"):
+        main(["serving", str(tmp_path)])
+
+
+@pytest.mark.spec("FW-543")
+def test_a_library_is_in_the_layer_of_all_that_of_several_or_the_own_one_of_its_images() -> None:
+    images = {"a": ["x", "s", "p"], "b": ["x", "s", "p"], "c": ["s", "x"], "d": ["x", "o"], "e": ["x"]}
+    parts = split(images)
+    assert parts.common == ("x",)
+    assert parts.several == {"a": ("s",), "b": ("s",), "c": ("s",), "d": (), "e": ()}
+    assert parts.own == {"a": ("p",), "b": ("p",), "c": (), "d": ("o",), "e": ()}
+
+
+@pytest.mark.spec("FW-543")
+def test_the_layers_of_an_image_have_its_packages_and_the_larger_ones_are_shared() -> None:
+    images = json.loads((ROOT / "deploy/images/packages.json").read_text())
+    parts = split(images)
+    for image, names in images.items():
+        assert sorted([*parts.common, *parts.several[image], *parts.own[image]]) == sorted(names)
+    assert {"aiohttp", "cryptography", "fastapi", "uvloop"} <= set(parts.common)
+    assert parts.several["artifacts"] == parts.several["downloader"] == parts.several["cli"]
+    assert {"awscrt", "botocore", "huggingface-hub", "hf-xet"} <= set(parts.several["cli"])
+    assert [image for image in images if len(parts.own[image]) > 1] == ["cli"]
+
+
+@pytest.mark.spec("FW-721")
+def test_code_has_the_same_modes_and_times_whatever_the_checkout_has(tmp_path: Path) -> None:
+    (tmp_path / "layers/common").mkdir(parents=True)
+    source = tmp_path / "source"
+    for folder in (*SHARED, *(one for folders in PACKAGES.values() for one in folders), "deploy/images/bin"):
+        (source / folder).mkdir(parents=True, exist_ok=True)
+        (source / folder / "__init__.py").touch(mode=0o660)
+    for name in ("check-size.sh", "initializer-entrypoint"):
+        (source / "deploy/images/bin" / name).touch(mode=0o600)
+    build_code(source, tmp_path / "layers")
+    found = list((tmp_path / "layers").rglob("*"))
+    assert {one.stat().st_mtime for one in found} == {TIME}
+    assert {one.stat().st_mode & 0o7777 for one in found if one.is_dir()} == {0o755}
+    assert {one.stat().st_mode & 0o7777 for one in found if one.suffix == ".py"} == {0o644}
+    assert (tmp_path / "layers/own/downloader/check-size.sh").stat().st_mode & 0o7777 == 0o755
 
 
 @pytest.mark.spec("FW-544")

@@ -30,8 +30,6 @@ CATALOGUE: Final = "profiles.json"
 PORT: Final = 8000
 _CUSTOM: Final = "custom/"
 _FILTERS: Final = ("AIM_PROFILE_ID", "AIM_GPU_MODEL", "AIM_GPU_COUNT", "AIM_METRIC", "AIM_PRECISION")
-_TOKENS: Final = 16
-"""How many tokens an answer has where the request leaves it open."""
 _MOST_TOKENS: Final = 100_000
 _BUCKETS: Final = (0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
 _STOP_SECONDS: Final = 25.0
@@ -155,8 +153,8 @@ class Engine:
         self._latency, self._first_token, self._queued = Histogram(), Histogram(), Histogram()
 
     @contextmanager
-    def slot(self, prompt_tokens: int) -> Iterator[None]:
-        """Wait for a slot, and have it."""
+    def slot(self, prompt_tokens: int) -> Iterator[float]:
+        """Wait for a slot, and have it; gives when the waiting began."""
         begun = time.monotonic()
         with self._changed:
             self._waiting += 1
@@ -166,22 +164,22 @@ class Engine:
             self._prompt_tokens += prompt_tokens
             self._queued.observe(time.monotonic() - begun)
         try:
-            yield
+            yield begun
         finally:
             with self._changed:
                 self._running -= 1
                 self._latency.observe(time.monotonic() - begun)
                 self._changed.notify_all()
 
-    def tokens(self, words: list[str]) -> Iterator[str]:
-        """Words, each after the time that it takes."""
+    def tokens(self, words: list[str], begun: float) -> Iterator[str]:
+        """Words, each after the time that it takes; the first is measured from when the request came."""
         for place, word in enumerate(words):
             if self._seconds_per_token:
                 time.sleep(self._seconds_per_token)
             with self._changed:
                 self._generated += 1
                 if place == 0:
-                    self._first_token.observe(self._seconds_per_token)
+                    self._first_token.observe(time.monotonic() - begun)
             yield word
 
     def ended(self, reason: str) -> None:
@@ -318,9 +316,10 @@ class Handler(BaseHTTPRequestHandler):
         except RefusedError as error:
             self._error(error)
             return
-        with self.engine.slot(request.prompt_tokens):
+        with self.engine.slot(request.prompt_tokens) as begun:
+            tokens = self.engine.tokens(request.words, begun)
             try:
-                self._stream(request) if request.is_stream else self._whole(request)
+                self._stream(request, tokens) if request.is_stream else self._whole(request, tokens)
             except OSError:
                 # The client went away.
                 self.engine.ended("abort")
@@ -328,8 +327,8 @@ class Handler(BaseHTTPRequestHandler):
             else:
                 self.engine.ended(request.reason)
 
-    def _whole(self, request: Request) -> None:
-        text = " ".join(self.engine.tokens(request.words))
+    def _whole(self, request: Request, tokens: Iterator[str]) -> None:
+        text = " ".join(tokens)
         choice: Json = {"index": 0, "finish_reason": request.reason, "logprobs": None}
         choice |= {"message": {"role": "assistant", "content": text}} if request.is_chat else {"text": text}
         asked, said = request.prompt_tokens, len(request.words)
@@ -337,7 +336,7 @@ class Handler(BaseHTTPRequestHandler):
         kind = "chat.completion" if request.is_chat else "text_completion"
         self._json({**self._head(kind, request), "choices": [choice], "usage": usage})
 
-    def _stream(self, request: Request) -> None:
+    def _stream(self, request: Request, tokens: Iterator[str]) -> None:
         head = self._head("chat.completion.chunk" if request.is_chat else "text_completion", request)
         self.send_response(200)
         self.send_header("content-type", "text/event-stream; charset=utf-8")
@@ -346,7 +345,7 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if request.is_chat:
             self._event({**head, "choices": [_choice({"delta": {"role": "assistant", "content": ""}}, None)]})
-        for place, word in enumerate(self.engine.tokens(request.words)):
+        for place, word in enumerate(tokens):
             text = word if place == 0 else f" {word}"
             part: Json = {"delta": {"content": text}} if request.is_chat else {"text": text}
             self._event({**head, "choices": [_choice(part, None)]})
