@@ -1,129 +1,119 @@
-"""What a node leaves on its machine, and its removal: processes, mounts, networks, rules, cgroups.
+"""What a node leaves on its machine, and its removal: processes, mounts, networks, rules, cgroups, files.
 
 Each thing is found by a name or a place that only a node's has, never by what was noted while it ran: a node that was
-killed has noted nothing.
+killed has noted nothing. Only what bears no name is known by what was there before (`aim_local.node.kernel`).
 """
 
 import contextlib
-import json
 import os
 import shutil
 import signal
-import subprocess
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from aim_local.node import kernel
+from aim_local.node.machine import THIS, Machine
 from aim_local.node.settings import SOCKETS, NodeSettings
 
-CGROUPS: Final = Path("/sys/fs/cgroup")
+_CGROUPS: Final = "/sys/fs/cgroup"
 _GROUPS: Final = ("kubepods", "k8s.io")
-_NAMESPACES: Final = Path("/run/netns")
+_NAMESPACES: Final = "/run/netns"
 _TABLE: Final = "kube-proxy"
 _RULES: Final = ("KUBE-", "CNI-")
+_SETS: Final = ("KUBE-", "kube-router-")
 _SECONDS: Final = 15.0
-SYSCTLS: Final = {
-    "net/ipv4/ip_forward": "1",
-    "net/bridge/bridge-nf-call-iptables": "1",
-    "fs/inotify/max_user_instances": "8192",
-}
-"""What the node sets of the kernel, by path below /proc/sys."""
+_OWN: Final = frozenset(
+    {
+        "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kube-router",
+        "containerd", "docker-registry",
+    }
+)  # fmt: skip
+"""Programs of a node, by the names of their files."""
+_SHIMS: Final = "/run/containerd/s"
+"""Sockets of containers' parents; containerd has no setting for the place."""
+_FILES: Final = (
+    "/run/containerd/runc/k8s.io/*",
+    "/var/lib/cni/results/aim-*",
+    "/var/lib/cni/results/cni-loopback-*",
+    "/var/lib/kubelet/device-plugins/*",
+)
+"""What programs write to places for which they have no setting."""
+_POD_LOGS: Final = "/var/log/containers"
+"""Links of the kubelet to pods' logs."""
+_FOLDERS: Final = (
+    "/run/containerd/runc/k8s.io",
+    "/run/containerd/runc",
+    _SHIMS,
+    "/run/containerd",
+    "/opt/containerd/bin",
+    "/opt/containerd/lib",
+    "/opt/containerd",
+    "/var/lib/cni/results",
+    "/var/lib/cni",
+    "/var/lib/kubelet/device-plugins",
+    "/var/lib/kubelet",
+    _POD_LOGS,
+)
+"""Folders of these, removed where nothing is in them."""
 
 
-def leftovers(settings: NodeSettings) -> list[str]:
+def leftovers(settings: NodeSettings, machine: Machine = THIS) -> list[str]:
     """Everything of a node that is on this machine, a line each; empty where there is nothing."""
     return [
-        *(f"process {pid}: {command}" for pid, command in _processes(settings)),
-        *(f"mount {point}" for point in _mounts(settings)),
-        *(f"network namespace {one.name}" for one in _namespaces()),
-        *(f"interface {settings.bridge}" for _ in range(_has_bridge(settings))),
-        *(f"nftables table {family} {_TABLE}" for family in _families()),
-        *(f"{tool} rule {line}" for tool in ("iptables", "ip6tables") for line in _rules(tool)),
-        *(f"ipset {name}" for name in _sets()),
-        *(f"cgroup {folder}" for folder in _cgroups()),
-        *(f"sysctl {name} set by the node" for name in _kept_sysctls(settings)),
+        *(f"process {pid}: {command}" for pid, command in _processes(settings, machine)),
+        *(f"mount {point}" for point in _mounts(settings, machine)),
+        *(f"network namespace {one.name}" for one in _namespaces(machine)),
+        *(f"interface {settings.bridge}" for _ in range(_has_bridge(settings, machine))),
+        *(f"nftables table {family} {_TABLE}" for family in _families(machine)),
+        *(f"{tool} rule {line}" for tool in ("iptables", "ip6tables") for line in _rules(tool, machine)),
+        *(f"nftables chain {' '.join(one).strip()}" for one in kernel.new_chains(settings, machine)),
+        *(f"ipset {name}" for name in _sets(machine)),
+        *(f"cgroup {folder}" for folder in _cgroups(machine)),
+        *(f"sysctl {name}, {value} before" for name, value in kernel.changed_sysctls(settings, machine).items()),
+        *(f"file {one}" for one in _files(settings, machine)),
     ]
 
 
-def remove(settings: NodeSettings) -> None:
+def remove(settings: NodeSettings, machine: Machine = THIS) -> None:
     """Remove all of it; what is not there is no error."""
-    _kill(settings)
+    _kill(settings, machine)
     # The deepest first; twice, as one may lie over another at the same place.
     for _ in range(2):
-        for point in sorted(_mounts(settings), reverse=True):
-            _run("umount", "-l", point)
-    for one in _namespaces():
-        _run("ip", "netns", "del", one.name)
-    for family in _families():
-        _run("nft", "delete", "table", family, _TABLE)
+        for point in sorted(_mounts(settings, machine), reverse=True):
+            machine.run("umount", "-l", point)
+    for one in _namespaces(machine):
+        machine.run("ip", "netns", "del", one.name)
+    for family in _families(machine):
+        machine.run("nft", "delete", "table", family, _TABLE)
     for tool in ("iptables", "ip6tables"):
-        _remove_rules(tool)
-    for name in _sets():
-        _run("ipset", "destroy", name)
-    if _has_bridge(settings):
-        _run("ip", "link", "del", settings.bridge)
-    for folder in sorted(_cgroups(), reverse=True):
-        with contextlib.suppress(OSError):
-            folder.rmdir()
-    restore_sysctls(settings)
-    shutil.rmtree(SOCKETS, ignore_errors=True)
-    if settings.run.is_dir():
-        for one in settings.run.iterdir():
-            if one != settings.logs:
-                shutil.rmtree(one) if one.is_dir() and not one.is_symlink() else one.unlink()
+        _remove_rules(tool, machine)
+    for name in _sets(machine):
+        machine.run("ipset", "destroy", name)
+    if _has_bridge(settings, machine):
+        machine.run("ip", "link", "del", settings.bridge)
+    _remove_cgroups(machine)
+    kernel.restore(settings, machine)
+    _remove_files(settings, machine)
 
 
-def _kill(settings: NodeSettings) -> None:
+def _kill(settings: NodeSettings, machine: Machine) -> None:
     """End its processes: those that end may have started others meanwhile, until all are gone."""
     deadline = time.monotonic() + _SECONDS
-    while (found := _processes(settings)) and time.monotonic() < deadline:
+    while (found := _processes(settings, machine)) and time.monotonic() < deadline:
         for pid, _ in found:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+                machine.kill(pid, signal.SIGKILL)
         time.sleep(0.1)
 
 
-def set_sysctls(settings: NodeSettings) -> None:
-    """Set what the node needs, and keep what was there before."""
-    before = {name: _sysctl(name).read_text(encoding="ascii").strip() for name in SYSCTLS}
-    changed = {name: value for name, value in before.items() if value != SYSCTLS[name]}
-    file = _sysctl_file(settings)
-    if not file.exists():
-        file.write_text(json.dumps(changed), encoding="ascii")
-    for name in changed:
-        _sysctl(name).write_text(SYSCTLS[name], encoding="ascii")
-
-
-def restore_sysctls(settings: NodeSettings) -> None:
-    """Set back what the node changed."""
-    for name, value in _kept_sysctls(settings).items():
-        _sysctl(name).write_text(value, encoding="ascii")
-    _sysctl_file(settings).unlink(missing_ok=True)
-
-
-def _kept_sysctls(settings: NodeSettings) -> dict[str, str]:
-    try:
-        kept: dict[str, str] = json.loads(_sysctl_file(settings).read_text(encoding="ascii"))
-    except (OSError, ValueError):
-        return {}
-    return kept
-
-
-def _sysctl_file(settings: NodeSettings) -> Path:
-    return settings.folder / "sysctls.json"
-
-
-def _sysctl(name: str) -> Path:
-    return Path("/proc/sys") / name
-
-
-def _processes(settings: NodeSettings) -> list[tuple[int, str]]:
+def _processes(settings: NodeSettings, machine: Machine) -> list[tuple[int, str]]:
     """Those in pods' cgroups, the shims of our container runtime, and programs whose arguments name our folders."""
     own = os.getpid()
-    contained = {int(line) for folder in _cgroups() for line in _lines(folder / "cgroup.procs")}
+    contained = {int(line) for folder in _cgroups(machine) for line in machine.lines(folder / "cgroup.procs")}
     found = []
-    for entry in Path("/proc").iterdir():
+    for entry in machine.path("/proc").iterdir():
         if not entry.name.isdecimal() or int(entry.name) == own:
             continue
         with contextlib.suppress(OSError):
@@ -142,76 +132,88 @@ def _is_program(command: str, settings: NodeSettings) -> bool:
     return f"{settings.run}/" in rest and Path(first).name in _OWN
 
 
-_OWN: Final = frozenset(
-    {
-        "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kube-router",
-        "containerd", "docker-registry",
-    }
-)  # fmt: skip
-"""Programs of a node, by the names of their files."""
-
-
-def _mounts(settings: NodeSettings) -> list[str]:
+def _mounts(settings: NodeSettings, machine: Machine) -> list[str]:
     places = (f"{settings.run}/", f"{SOCKETS}/", f"{settings.containerd}/")
-    points = [line.split()[1].replace("\\040", " ") for line in _lines(Path("/proc/mounts"))]
+    points = [line.split()[1].replace("\\040", " ") for line in machine.lines("/proc/mounts")]
     return [one for one in points if one.startswith(places)]
 
 
-def _namespaces() -> list[Path]:
+def _namespaces(machine: Machine) -> list[Path]:
     """Those that the container runtime makes for pods."""
-    return sorted(_NAMESPACES.glob("cni-*")) if _NAMESPACES.is_dir() else []
+    return sorted(machine.path(_NAMESPACES).glob("cni-*"))
 
 
-def _has_bridge(settings: NodeSettings) -> bool:
-    return Path("/sys/class/net", settings.bridge).exists()
+def _has_bridge(settings: NodeSettings, machine: Machine) -> bool:
+    return machine.path(f"/sys/class/net/{settings.bridge}").exists()
 
 
-def _families() -> list[str]:
-    tables = [line.split() for line in _run("nft", "list", "tables").splitlines()]
+def _families(machine: Machine) -> list[str]:
+    tables = [line.split() for line in machine.run("nft", "list", "tables").splitlines()]
     return [words[1] for words in tables if len(words) == 3 and words[2] == _TABLE]
 
 
-def _rules(tool: str) -> list[str]:
-    return [line for line in _run(f"{tool}-save").splitlines() if any(one in line for one in _RULES)]
+def _rules(tool: str, machine: Machine) -> list[str]:
+    return [line for line in machine.run(f"{tool}-save").splitlines() if any(one in line for one in _RULES)]
 
 
-def _remove_rules(tool: str) -> None:
-    if _rules(tool):
-        kept = [line for line in _run(f"{tool}-save").splitlines() if not any(one in line for one in _RULES)]
-        _run(f"{tool}-restore", given="\n".join([*kept, ""]))
+def _remove_rules(tool: str, machine: Machine) -> None:
+    if _rules(tool, machine):
+        lines = machine.run(f"{tool}-save").splitlines()
+        kept = [line for line in lines if not any(one in line for one in _RULES)]
+        machine.run(f"{tool}-restore", given="\n".join([*kept, ""]))
 
 
-def _sets() -> list[str]:
-    """Sets of the controller of NetworkPolicies; those for IPv6 have a name of their own."""
-    return [
-        one
-        for one in _run("ipset", "list", "-n").splitlines()
-        if one.startswith(("KUBE-", "inet6:KUBE-", "kube-router-"))
-    ]
+def _sets(machine: Machine) -> list[str]:
+    """Sets of the controller of NetworkPolicies; those for IPv6 have a prefix."""
+    names = machine.run("ipset", "list", "-n").splitlines()
+    return [one for one in names if one.removeprefix("inet6:").startswith(_SETS)]
 
 
-def _cgroups() -> list[Path]:
-    tops = [place / name for place in (CGROUPS, *_hierarchies()) for name in _GROUPS]
-    return [Path(folder) for top in tops if top.is_dir() for folder, _, _ in os.walk(top)]
+def _cgroups(machine: Machine) -> list[Path]:
+    top = machine.path(_CGROUPS)
+    hierarchies = [one for one in top.iterdir() if one.is_dir() and not one.is_symlink()] if top.is_dir() else []
+    groups = [place / name for place in (top, *hierarchies) for name in _GROUPS]
+    return [Path(folder) for one in groups if one.is_dir() for folder, _, _ in os.walk(one)]
 
 
-def _hierarchies() -> Iterable[Path]:
-    return [one for one in CGROUPS.iterdir() if one.is_dir() and not one.is_symlink()] if CGROUPS.is_dir() else []
+def _remove_cgroups(machine: Machine) -> None:
+    """Remove the folders; that of a process that has just ended is busy until its parent has noticed."""
+    deadline = time.monotonic() + _SECONDS
+    while (found := _cgroups(machine)) and time.monotonic() < deadline:
+        for folder in sorted(found, reverse=True):
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        if _cgroups(machine):
+            time.sleep(0.1)
 
 
-def _lines(file: Path) -> Sequence[str]:
-    try:
-        return file.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return []
+def _files(settings: NodeSettings, machine: Machine) -> list[Path]:
+    """What is outside the node's folder, but for what dies with its process."""
+    # A socket on which a process listens belongs to another container runtime.
+    listening = {line.split()[-1] for line in machine.lines("/proc/net/unix")}
+    sockets = [one for one in machine.path(_SHIMS).glob("*") if f"{_SHIMS}/{one.name}" not in listening]
+    logs = [one for one in machine.path(_POD_LOGS).glob("*") if _is_pod_log(one, settings)]
+    placed = [one for pattern in _FILES for one in machine.root.glob(pattern.lstrip("/"))]
+    return sorted([*sockets, *logs, *placed])
 
 
-def _run(name: str, *arguments: str, given: str | None = None) -> str:
-    """What a program of the machine prints; nothing where it is not there or fails."""
-    path = shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
-    if path is None:
-        return ""
-    ran = subprocess.run(  # noqa: S603 - names and arguments are those above
-        (path, *arguments), check=False, capture_output=True, text=True, input=given
-    )
-    return ran.stdout if ran.returncode == 0 else ""
+def _is_pod_log(link: Path, settings: NodeSettings) -> bool:
+    return link.is_symlink() and link.readlink().is_relative_to(settings.run)
+
+
+def _remove_files(settings: NodeSettings, machine: Machine) -> None:
+    _delete(_files(settings, machine))
+    for folder in _FOLDERS:
+        with contextlib.suppress(OSError):
+            machine.path(folder).rmdir()
+    shutil.rmtree(machine.path(SOCKETS), ignore_errors=True)
+    if settings.run.is_dir():
+        _delete(one for one in settings.run.iterdir() if one != settings.logs)
+
+
+def _delete(paths: Iterable[Path]) -> None:
+    for one in paths:
+        if one.is_dir() and not one.is_symlink():
+            shutil.rmtree(one)
+        else:
+            one.unlink(missing_ok=True)

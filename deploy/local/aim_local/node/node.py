@@ -16,7 +16,7 @@ from aim_local.apiserver import EXTERNAL_CRDS
 from aim_local.apiserver.controlplane import load_crds
 from aim_local.assets import AssetError, Definitions, Toolset, find_toolset
 from aim_local.assets import Program as Asset
-from aim_local.node import leftovers
+from aim_local.node import kernel, leftovers
 from aim_local.node.daemons import Daemon, Daemons
 from aim_local.node.images import HELPER, IMAGED, image_of, write_image
 from aim_local.node.keys import Keys
@@ -165,7 +165,7 @@ class Node:
     def _network(self) -> None:
         """The bridge that carries the node's address before a pod uses it, so that nothing depends on the machine's."""
         settings = self.settings
-        leftovers.set_sysctls(settings)
+        kernel.prepare(settings)
         address = f"{settings.address}/{settings.pods.prefixlen}"
         for words in (
             ("link", "add", settings.bridge, "type", "bridge"),
