@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.builders import NOW, condition, make, pod, terminated, waiting
+from support.builders import EARLIER, NOW, condition, make, owner, pod, terminated, waiting
 
 from aim_domain import (
     LogRequest,
@@ -71,6 +71,20 @@ def test_a_pod_that_was_asked_to_end_is_no_failure() -> None:
     assert inspect_pods("Pods", [stopped, starting]).reason == "PodsStarting"
     assert only_error(inspect_pods("Pods", [stopped])) == (Category.MISSING_DOWNSTREAM, "NoPods")
     assert wanted_logs([stopped]) == ()
+
+
+@pytest.mark.spec("FW-141")
+def test_an_evicted_pod_counts_until_it_is_replaced() -> None:
+    made_by = owner(make(POD, "set") | {"kind": "ReplicaSet"})
+    evicted = pod("evicted", "Failed", terminated("engine", 137), reason="Evicted", owners=[made_by])
+    older = pod("older", ready=True, owners=[made_by], created=EARLIER - timedelta(seconds=5))
+    assert only_error(inspect_pods("Pods", [evicted, older])) == (Category.INVALID_SPEC, "PodFailed")
+    for moment in (EARLIER, NOW):
+        replacement = pod("new", ready=True, owners=[made_by], created=moment)
+        assert inspect_pods("Pods", [evicted, older, replacement]).reason == "PodsReady"
+        assert wanted_logs([evicted, replacement]) == ()
+    bare = pod("bare", "Failed", terminated("engine", 137))
+    assert only_error(inspect_pods("Pods", [bare, replacement])) == (Category.INVALID_SPEC, "PodFailed")
 
 
 @pytest.mark.spec("FW-144", "DI-P11")

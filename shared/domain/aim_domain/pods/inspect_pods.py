@@ -86,6 +86,8 @@ _SCHEDULING_PROBLEMS: Final = frozenset(
     {"FailedScheduling", "FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox"}
 )
 _STEPS_FORWARD: Final = frozenset({"Scheduled", "Pulling"})
+_REPLICA_SET: Final = "ReplicaSet"
+_OLDEST: Final = datetime.min.replace(tzinfo=UTC)
 
 
 def no_log(_: LogRequest) -> str | None:
@@ -122,16 +124,33 @@ def inspect_pods(
 
 
 def _considered(pods: Sequence[Pod], *, of_job: bool) -> Sequence[Pod]:
-    """Pods that count: one that was asked to end is no failure, whatever its exit code (FW-141)."""
+    """Pods that count: one that was asked to end is no failure, nor is one that was replaced (FW-141)."""
     staying = [pod for pod in pods if pod.metadata.deletion_timestamp is None]
-    return newest_pod(staying) if of_job else staying
+    if of_job:
+        return newest_pod(staying)
+    latest = max((_created(pod) for pod in staying if pod.status.phase != PodPhase.FAILED), default=None)
+    return [pod for pod in staying if not _is_replaced(pod, latest)]
+
+
+def _is_replaced(pod: Pod, latest: datetime | None) -> bool:
+    """Whether a pod is what an eviction left: its object stays for hours after a ReplicaSet has replaced it.
+
+    Args:
+        latest: when the newest pod that has not failed was created.
+    """
+    if pod.status.phase != PodPhase.FAILED or latest is None or _created(pod) > latest:
+        return False
+    return any(owner.controller and owner.kind == _REPLICA_SET for owner in pod.metadata.owner_references)
 
 
 def newest_pod(pods: Sequence[Pod]) -> Sequence[Pod]:
     """The newest pod by creation time alone in a list; empty without pods."""
-    oldest = datetime.min.replace(tzinfo=UTC)
-    newest = max(pods, key=lambda pod: (pod.metadata.creation_timestamp or oldest, pod.name), default=None)
+    newest = max(pods, key=lambda pod: (_created(pod), pod.name), default=None)
     return [] if newest is None else [newest]
+
+
+def _created(pod: Pod) -> datetime:
+    return pod.metadata.creation_timestamp or _OLDEST
 
 
 def wanted_logs(pods: Sequence[Pod], *, of_job: bool = False) -> tuple[LogRequest, ...]:
