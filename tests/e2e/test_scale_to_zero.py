@@ -61,3 +61,20 @@ async def test_every_change_of_who_scales_ends_with_one_autoscaler_and_its_repli
     for way in others:
         await platform.api.merge(path, {"spec": spec_for(way)})
         await settle(platform, path, way)
+
+
+@pytest.mark.spec("SV-272", "AT-110")
+async def test_the_collector_of_an_engines_metrics_goes_with_the_autoscaling(platform: Platform) -> None:
+    await platform.namespace("measured")
+    running = "vllm:num_requests_running"
+    source = {"query": running, "metricNames": [running]}
+    metric = {"type": "PodMetric", "podmetric": {"metric": source, "target": {"type": "Value", "value": "2"}}}
+    bounds: JsonObject = {"minReplicas": 1, "maxReplicas": 2, "autoScaling": {"metrics": [metric]}}
+    path = await platform.service("measured", "chat", model={"image": IMAGE}, **bounds)
+    await platform.until(path, lambda obj: shown(obj) == ("Running", "1/1 (1-2)"))
+    collectors = "/apis/opentelemetry.io/v1beta1/namespaces/measured/opentelemetrycollectors"
+    (collector,) = (await platform.api.get(collectors)).body["items"]
+    assert collector["metadata"]["name"] == (await deployment_of(platform, "measured"))["metadata"]["name"]
+    await platform.api.merge(path, {"spec": spec_for("fixed")})
+    await settle(platform, path, "fixed")
+    await platform.api.until(collectors, lambda reply: not reply.body["items"])

@@ -6,7 +6,7 @@ from aim_local.actors.hpa_status import Outcome, desired_replicas
 from aim_local.actors.hpa_status import status_for as hpa_status
 from aim_local.actors.keda_objects import hpa_for, replicas_for
 from aim_local.actors.keda_objects import status_for as scaled_object_status
-from aim_local.actors.kserve_objects import autoscaler_for, deployment_for, service_for
+from aim_local.actors.kserve_objects import autoscaler_for, collector_for, deployment_for, service_for
 from aim_local.actors.kserve_status import status_for
 from controller_runtime import JsonObject
 
@@ -159,6 +159,22 @@ def test_kedas_autoscaler_carries_kedas_marks() -> None:
     assert metric["external"]["metric"]["name"] == "s0-ns-chat-predictor"
     assert metric["external"]["metric"]["selector"]["matchLabels"] == {"scaledobject.keda.sh/name": "chat-predictor"}
     assert metric["external"]["target"] == {"type": "AverageValue", "averageValue": "3"}
+
+
+def test_a_collector_is_made_where_metrics_of_pods_are_named() -> None:
+    assert collector_for(isvc("keda", autoScaling={"metrics": [METRIC]})) is None
+    source = {**METRIC["podmetric"]["metric"], "metricNames": ["vllm:running"]}
+    named = isvc("keda", autoScaling={"metrics": [{**METRIC, "podmetric": {"metric": source}}]})
+    named["metadata"]["annotations"]["prometheus.kserve.io/port"] = "8000"
+    made = collector_for(named)
+    assert made is not None
+    assert made["metadata"]["name"] == "chat-predictor"
+    assert "labels" not in made["metadata"]
+    assert made["metadata"]["ownerReferences"][0]["name"] == "chat"
+    config = made["spec"]["config"]
+    (scraped,) = config["receivers"]["prometheus"]["config"]["scrape_configs"]
+    assert scraped["static_configs"] == [{"targets": ["localhost:8000"]}]
+    assert config["processors"]["filter/metrics"]["metrics"]["include"]["metric_names"] == ["vllm:running"]
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from aim_local.actors.informer import Grouping, Informer
 from aim_local.actors.jobs import Jobs
 from aim_local.actors.keda import Keda
 from aim_local.actors.kinds import (
+    COLLECTOR,
     DEPLOYMENT,
     GATEWAY,
     PERSISTENT_VOLUME,
@@ -197,6 +198,7 @@ class SimulatedCluster:
                 services=informer(SERVICE),
                 autoscalers=informer(kinds.HORIZONTAL_POD_AUTOSCALER),
                 scaled_objects=informer(SCALED_OBJECT),
+                collectors=informer(COLLECTOR),
                 pods=informer(kinds.POD),
             )
             return (kserve.workers,)

@@ -11,3 +11,4 @@ GATEWAY: Final = PlainKind("gateway.networking.k8s.io", "v1", "Gateway", "gatewa
 DEPLOYMENT: Final = PlainKind("apps", "v1", "Deployment", "deployments", True)
 REPLICA_SET: Final = PlainKind("apps", "v1", "ReplicaSet", "replicasets", True)
 SCALED_OBJECT: Final = PlainKind("keda.sh", "v1alpha1", "ScaledObject", "scaledobjects", True)
+COLLECTOR: Final = PlainKind("opentelemetry.io", "v1beta1", "OpenTelemetryCollector", "opentelemetrycollectors", True)

@@ -7,11 +7,12 @@ from aim_domain import labels
 from aim_domain.kinds import INFERENCE_SERVICE
 from aim_domain.naming import predictor_name
 from aim_local.actors.informer import Informer
-from aim_local.actors.kinds import DEPLOYMENT, SCALED_OBJECT, SERVICE
-from aim_local.actors.kserve_objects import autoscaler_for, deployment_for, loses_hpa, service_for
+from aim_local.actors.kinds import COLLECTOR, DEPLOYMENT, SCALED_OBJECT, SERVICE
+from aim_local.actors.kserve_objects import autoscaler_for, collector_for, deployment_for, loses_hpa, service_for
 from aim_local.actors.kserve_status import status_for
 from aim_local.actors.objects import (
     annotations_of,
+    controller_name,
     controller_uid,
     is_going,
     is_ready,
@@ -48,6 +49,10 @@ def _children_of(isvc: JsonObject, replicas: int | None) -> tuple[_Child, ...]:
     if autoscaler is not None:
         keda = autoscaler["kind"] == SCALED_OBJECT.kind
         wished.append((SCALED_OBJECT if keda else HORIZONTAL_POD_AUTOSCALER, autoscaler))
+    collector = collector_for(isvc)
+    if collector is not None:
+        # Before the Deployment: the pods are to find it.
+        wished.insert(0, (COLLECTOR, collector))
     return tuple(_Child(kind, Key.of(obj), obj, short_hash(obj)) for kind, obj in wished)
 
 
@@ -65,6 +70,7 @@ class KServe:
         services: Informer,
         autoscalers: Informer,
         scaled_objects: Informer,
+        collectors: Informer,
         pods: Informer,
     ) -> None:
         """``pods`` are grouped with `pod_groups`."""
@@ -76,6 +82,7 @@ class KServe:
             SERVICE: services,
             HORIZONTAL_POD_AUTOSCALER: autoscalers,
             SCALED_OBJECT: scaled_objects,
+            COLLECTOR: collectors,
         }
         self._pods = pods
         self._applied: dict[tuple[str, Key], tuple[str, object]] = {}
@@ -87,7 +94,7 @@ class KServe:
         pods.listen(self._on_pod)
 
     def _on_child(self, key: Key, child: JsonObject) -> None:
-        name = labels_of(child).get(labels.KSERVE_INFERENCE_SERVICE)
+        name = labels_of(child).get(labels.KSERVE_INFERENCE_SERVICE) or controller_name(child, INFERENCE_SERVICE.kind)
         if name:
             self.workers.add(Key(key.namespace, name))
 

@@ -1,11 +1,11 @@
-"""What KServe makes of an InferenceService in its Standard mode: Deployment, Service and autoscaler. Pure functions."""
+"""What KServe makes of an InferenceService in its Standard mode: Deployment, Service, autoscaler. Pure functions."""
 
 from collections.abc import Mapping
 from typing import Final
 
 from aim_domain import labels
 from aim_domain.naming import predictor_name
-from aim_local.actors.kinds import DEPLOYMENT, SCALED_OBJECT, SERVICE
+from aim_local.actors.kinds import COLLECTOR, DEPLOYMENT, SCALED_OBJECT, SERVICE
 from aim_local.actors.objects import LOCAL_PREFIX, annotations_of, controlled_by, labels_of
 from controller_runtime import JsonObject
 from controller_runtime.kinds import HORIZONTAL_POD_AUTOSCALER
@@ -25,7 +25,19 @@ _ENOUGH: Final = 80
 _WINDOW: Final = "stabilizationWindowSeconds"
 _WINDOWS: Final = {"scaleDown": 300, "scaleUp": 0}
 """Seconds that the ConfigMap shipped by KServe has under `autoscaler`; for class `keda` alone."""
+_SCRAPE_INTERVAL: Final = "5s"
+_RECEIVER: Final = "keda-otel-scaler.keda.svc:4317"
+_SCALER: Final = "keda-otel-scaler.keda.svc:4318"
+_COLLECTOR_RESOURCES: Final = {
+    "limits": {"cpu": "1", "memory": "2Gi"},
+    "requests": {"cpu": "200m", "memory": "512Mi"},
+}
+"""Also of that ConfigMap, under `opentelemetryCollector`."""
+_METRICS_PORT: Final = "prometheus.kserve.io/port"
 _PROBE_TIMES: Final = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
+_LABELLED: Final = [
+    f'set(attributes["{name}"], resource.attributes["k8s.{name}.name"])' for name in ("namespace", "deployment", "pod")
+]
 _CLASS_NONE, _CLASS_HPA, _CLASS_KEDA = "none", "hpa", "keda"
 _NOT_PASSED_ON: Final = ("kubectl.kubernetes.io/last-applied-configuration",)
 
@@ -70,6 +82,43 @@ def autoscaler_for(isvc: JsonObject) -> JsonObject | None:
     makers = {_CLASS_HPA: _hpa_for, _CLASS_KEDA: _scaled_object_for}
     maker = makers.get(autoscaler_class(isvc))
     return maker(isvc) if maker else None
+
+
+def collector_for(isvc: JsonObject) -> JsonObject | None:
+    """Its OpenTelemetryCollector, which an operator would put beside the engine; None unless metrics are named."""
+    meta, scaling = _component(isvc), isvc["spec"]["predictor"].get("autoScaling") or {}
+    sources = [(one.get("podmetric") or {}).get("metric") or {} for one in scaling.get("metrics") or ()]
+    names = [name for source in sources for name in source.get("metricNames") or ()]
+    if not names:
+        return None
+    target = f"localhost:{meta['annotations'].get(_METRICS_PORT, _HTTP_PORT)}"
+    scraped = {
+        "job_name": "otel-collector",
+        "scrape_interval": _SCRAPE_INTERVAL,
+        "static_configs": [{"targets": [target]}],
+    }
+    config = {
+        "receivers": {"prometheus": {"config": {"scrape_configs": [scraped]}}},
+        "processors": {
+            "resourcedetection/env": {"detectors": ["env"], "timeout": "2s", "override": False},
+            "transform": {"metric_statements": [{"context": "datapoint", "statements": _LABELLED}]},
+            "filter/metrics": {"metrics": {"include": {"match_type": "strict", "metric_names": names}}},
+        },
+        "exporters": {"otlp": {"endpoint": _RECEIVER, "compression": "none", "tls": {"insecure": True}}},
+        "service": {
+            "pipelines": {
+                "metrics": {
+                    "receivers": ["prometheus"],
+                    "processors": ["resourcedetection/env", "transform", "filter/metrics"],
+                    "exporters": ["otlp"],
+                }
+            }
+        },
+    }
+    # Without the labels of its other children.
+    metadata = {name: value for name, value in meta.items() if name != "labels"}
+    spec = {"mode": "sidecar", "config": config, "resources": _COLLECTOR_RESOURCES}
+    return _object(COLLECTOR.api_version, COLLECTOR.kind, metadata, spec)
 
 
 def loses_hpa(isvc: JsonObject) -> bool:
@@ -219,7 +268,7 @@ def _pod_trigger(metric: JsonObject, meta: JsonObject) -> JsonObject:
     told = {
         "metricQuery": f"sum({source.get('query', '')}{{{where}}})",
         "targetValue": str((pod_metric.get("target") or {}).get("value", 0)),
-        "scalerAddress": source.get("serverAddress") or "keda-otel-scaler.keda.svc:4318",
+        "scalerAddress": source.get("serverAddress") or _SCALER,
     }
     if source.get("operationOverTime"):
         told["operationOverTime"] = source["operationOverTime"]

@@ -39,6 +39,12 @@ def controller_uid(obj: JsonObject) -> str:
     return ""
 
 
+def controller_name(obj: JsonObject, kind: str) -> str:
+    """Name of the controlling owner; empty without one of this kind."""
+    owners = obj["metadata"].get("ownerReferences") or ()
+    return next((str(one["name"]) for one in owners if one.get("controller") and one["kind"] == kind), "")
+
+
 def by_controller(obj: JsonObject) -> tuple[str, ...]:
     """Groups objects by the UID of their controlling owner."""
     uid = controller_uid(obj)
