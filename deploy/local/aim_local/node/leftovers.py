@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from aim_local.node import kernel
-from aim_local.node.machine import THIS, Machine
+from aim_local.node.machine import THIS, Machine, read_lines
 from aim_local.node.settings import SOCKETS, NodeSettings
 
 _CGROUPS: Final = "/sys/fs/cgroup"
@@ -111,7 +111,7 @@ def _kill(settings: NodeSettings, machine: Machine) -> None:
 def _processes(settings: NodeSettings, machine: Machine) -> list[tuple[int, str]]:
     """Those in pods' cgroups, the shims of our container runtime, and programs whose arguments name our folders."""
     own = os.getpid()
-    contained = {int(line) for folder in _cgroups(machine) for line in machine.lines(folder / "cgroup.procs")}
+    contained = {int(line) for folder in _cgroups(machine) for line in read_lines(folder / "cgroup.procs")}
     found = []
     for entry in machine.path("/proc").iterdir():
         if not entry.name.isdecimal() or int(entry.name) == own:

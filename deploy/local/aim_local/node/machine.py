@@ -50,10 +50,15 @@ class Machine:
 
     def lines(self, place: str | Path) -> Sequence[str]:
         """Lines of a file; none where it can't be read."""
-        try:
-            return self.path(place).read_text(encoding="utf-8", errors="replace").splitlines()
-        except OSError:
-            return []
+        return read_lines(self.path(place))
+
+
+def read_lines(file: Path) -> Sequence[str]:
+    """Lines of a file; none where it can't be read, as one of a process that has ended."""
+    try:
+        return file.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
 
 
 THIS: Final = Machine()

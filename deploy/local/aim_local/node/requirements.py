@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from aim_local.node.machine import THIS, Machine
 from aim_local.node.settings import NodeSettings
 
 PACKAGES: Final[Mapping[str, str]] = {
@@ -30,7 +31,8 @@ CNI: Final = (Path("/usr/lib/cni"), Path("/opt/cni/bin"))
 _PLUGINS: Final = ("bridge", "host-local", "portmap", "loopback")
 _ELSEWHERE: Final = (Path("/usr/sbin"), Path("/sbin"), Path("/usr/local/sbin"))
 """Folders that the PATH of a user without privileges may lack."""
-_PORTS: Final = {6443: "kube-apiserver", 5000: "docker-registry", 10250: "kubelet"}
+PORTS: Final[Mapping[int, str]] = {6443: "kube-apiserver", 5000: "docker-registry", 10250: "kubelet"}
+"""Ports of the node's address, and what listens there."""
 
 
 class NodeError(Exception):
@@ -64,7 +66,7 @@ def plugins() -> Path:
     )
 
 
-def require_machine(settings: NodeSettings) -> None:
+def require_machine(settings: NodeSettings, machine: Machine = THIS) -> None:
     """Make sure that a node can run here.
 
     Raises:
@@ -74,9 +76,9 @@ def require_machine(settings: NodeSettings) -> None:
     missing = missing_packages()
     if missing:
         raise NodeError(f"packages {', '.join(missing)} missing: the node runs their programs; {_install(missing)}")
-    _require_cgroups()
-    _require_overlay(settings.folder)
-    _require_bridges()
+    _require_cgroups(machine)
+    _require_overlay(settings.folder, machine)
+    _require_bridges(machine)
 
 
 def require_linux_and_root() -> None:
@@ -127,13 +129,13 @@ def install_packages() -> list[str]:
     return missing
 
 
-def require_free_ports(settings: NodeSettings) -> None:
+def require_free_ports(settings: NodeSettings, ports: Mapping[int, str] = PORTS) -> None:
     """Make sure that no other cluster has the ports of the node; the bridge has its address already.
 
     Raises:
         NodeError: a port is in use.
     """
-    for port, name in _PORTS.items():
+    for port, name in ports.items():
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
@@ -157,8 +159,8 @@ def _install(packages: list[str]) -> str:
     return f"run `make node-assets`, or `apt-get install {' '.join(packages)}`"
 
 
-def _require_cgroups() -> None:
-    root = Path("/sys/fs/cgroup")
+def _require_cgroups(machine: Machine) -> None:
+    root = machine.path("/sys/fs/cgroup")
     second = root / "cgroup.controllers"
     controllers = (
         second.read_text(encoding="ascii").split() if second.exists() else [one.name for one in root.glob("*")]
@@ -175,11 +177,11 @@ def _require_cgroups() -> None:
         )
 
 
-def _require_overlay(folder: Path) -> None:
-    if "overlay" not in Path("/proc/filesystems").read_text(encoding="ascii").split():
+def _require_overlay(folder: Path, machine: Machine) -> None:
+    if not any(line.split()[-1:] == ["overlay"] for line in machine.lines("/proc/filesystems")):
         raise NodeError("overlay file system missing: containers are mounted with it; run `modprobe overlay`")
     folder.mkdir(parents=True, exist_ok=True)
-    kind = _file_system(folder)
+    kind = _file_system(folder, machine)
     if kind in {"overlay", "nfs", "nfs4"}:
         raise NodeError(
             f"folder {folder} unusable: it lies on {kind}, which overlay cannot be mounted over; "
@@ -187,16 +189,18 @@ def _require_overlay(folder: Path) -> None:
         )
 
 
-def _file_system(folder: Path) -> str:
-    """The type of the file system of a folder, by the longest mount point above it."""
-    mounts = [line.split() for line in Path("/proc/mounts").read_text(encoding="utf-8").splitlines()]
+def _file_system(folder: Path, machine: Machine) -> str:
+    """The type of the file system of a folder: of the longest mount point above it the last, which hides the others."""
+    mounts = [line.split() for line in machine.lines("/proc/mounts")]
     real = folder.resolve()
-    found = [(len(point), kind) for _, point, kind, *_ in mounts if real.is_relative_to(point)]
-    return max(found)[1] if found else ""
+    found = [
+        (len(point), number, kind) for number, (_, point, kind, *_) in enumerate(mounts) if real.is_relative_to(point)
+    ]
+    return max(found)[2] if found else ""
 
 
-def _require_bridges() -> None:
-    if not Path("/proc/sys/net/bridge/bridge-nf-call-iptables").exists():
+def _require_bridges(machine: Machine) -> None:
+    if not machine.path("/proc/sys/net/bridge/bridge-nf-call-iptables").exists():
         raise NodeError(
             "bridge filter missing: Services are rewritten on the pods' bridge; run `modprobe br_netfilter`"
         )
