@@ -15,7 +15,7 @@ LONGEST := tests/chaos/test_service_leaders.py tests/e2e/test_killed_services.py
   tests/e2e/test_demo_command.py tests/integration/downloader/test_hub_download.py tests/integration/serving \
   tests/integration/runtime tests/integration/downloader tests/unit/test_bad_values.py
 
-.PHONY: kube-assets node-assets node node-down external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real used-permissions test-registry test-alerts test-console test-replay test-upgrade compatibility lint format crds crds-check chart chart-check reference manifests image-packages images simulated-images images-table images-push images-check test-built-images image-trees test-images sbom bench costs docs mutants spec-coverage lock clean
+.PHONY: kube-assets node-assets node node-down external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real used-permissions test-registry test-alerts test-console test-replay test-upgrade compatibility lint format crds crds-check chart chart-check reference manifests image-packages images engine-images images-table images-push images-check test-built-images image-trees test-images sbom bench costs docs mutants spec-coverage lock clean
 
 setup: $(STAMP)
 
@@ -198,8 +198,8 @@ images: setup
 
 # The simulated AIM images of the demo catalogue, and the broker's image, into the same folder: for a node without a
 # registry in reach.
-simulated-images: setup
-	@$(IMAGES) simulated --builder "$(BUILDER)" --base "$(BASE)" --mirror "$(MIRROR)"
+engine-images: setup
+	@$(IMAGES) engines --builder "$(BUILDER)" --base "$(BASE)" --mirror "$(MIRROR)"
 
 # What each image costs to pull, and what of it others have too.
 images-table: setup

@@ -37,7 +37,7 @@ def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     """All images, on a base of Debian's packages."""
     folder = tmp_path_factory.mktemp("images")
     images("build", "--base", "local", "--layout", str(folder))
-    images("simulated", "--base", "local", "--layout", str(folder))
+    images("engines", "--base", "local", "--layout", str(folder))
     return Layout(folder)
 
 

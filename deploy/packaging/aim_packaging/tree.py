@@ -17,6 +17,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -82,7 +83,8 @@ def build_libraries(source: Path, layers: Path) -> None:
             _install(subset(lock, parts.own[image]), layers / OWN / image, Path(builders))
             place, names = layers / SEVERAL / image, parts.several[image]
             if names in installed:
-                shutil.copytree(installed[names], place)
+                # Links, as the stage that holds all of this is a layer as well, which the builder reads and writes.
+                shutil.copytree(installed[names], place, copy_function=os.link)
             else:
                 _install(subset(lock, names), place, Path(builders))
                 installed[names] = place
@@ -156,12 +158,17 @@ def _compile(root: Path) -> None:
 
 
 def _normalize(layers: Path) -> None:
-    """Give everything the modes and the time that it has wherever it is built: a checkout has those of its umask."""
+    """Give everything the modes and the time that it has wherever it is built: a checkout has those of its umask.
+
+    What has them is left alone: a container's file system copies each file of a former step that is touched.
+    """
     for path in (layers, *layers.rglob("*")):
-        if not path.is_symlink():
-            executable = path.is_dir() or path.stat().st_mode & 0o100
-            path.chmod(0o755 if executable else 0o644)
-        os.utime(path, (TIME, TIME), follow_symlinks=False)
+        found = path.lstat()
+        mode = 0o755 if path.is_dir() or found.st_mode & 0o100 else 0o644
+        if not path.is_symlink() and stat.S_IMODE(found.st_mode) != mode:
+            path.chmod(mode)
+        if found.st_mtime != TIME:
+            os.utime(path, (TIME, TIME), follow_symlinks=False)
 
 
 def _copy_packages(source: Path, packages: Iterable[str], root: Path) -> None:

@@ -20,6 +20,8 @@ from aim_packaging.tree import TIME
 KNOWN: Final = ("buildah", "podman", "docker")
 """In the order in which they are looked for: the first needs neither a daemon nor registries.conf."""
 _POLICY: Final = Path("/etc/containers/policy.json")
+_USERS: Final = 65536
+"""How many a base may have."""
 _ANY: Final = '{"default":[{"type":"insecureAcceptAnything"}]}'
 
 
@@ -206,14 +208,22 @@ def _problem(builder: Builder) -> str:
         done = run([builder.program, "--version"], builder.env)
         remedy = "check the installation"
     else:
-        # Both become root in a user namespace of their own, which takes the kernel's leave and ranges in /etc/subuid.
-        done = run([builder.program, "unshare", "true"], builder.env)
-        remedy = "run as root, or allow user namespaces and give this user ranges in /etc/subuid and /etc/subgid"
+        # Both become root in a user namespace of their own: the kernel has to permit it, and /etc/subuid has to have
+        # other users for it, as the files of a base belong to several.
+        done = run([builder.program, "unshare", "cat", "/proc/self/uid_map"], builder.env)
+        remedy = "run as root, or permit user namespaces and give this user ranges in /etc/subuid and /etc/subgid"
+        if done.returncode == 0 and _users(done.stdout) < _USERS:
+            return f"{builder.kind} does not work here: not root, and its user namespace has one user only; {remedy}"
     if done.returncode == 0:
         return ""
     said = (done.stderr or done.stdout).strip().splitlines()
     reason = said[-1].strip() if said else f"it ended with code {done.returncode}"
     return f"{builder.kind} does not work here: {reason}; {remedy}"
+
+
+def _users(uid_map: str) -> int:
+    """How many users a namespace has, by its `uid_map`."""
+    return sum(int(line.split()[2]) for line in uid_map.splitlines())
 
 
 def import_archive(file: Path, name: str, layout: Layout) -> None:

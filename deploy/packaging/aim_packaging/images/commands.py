@@ -75,7 +75,7 @@ def build(
 
 
 @app.command()
-def simulated(
+def engines(
     builder: _Builder = "",
     base: _Base = "",
     mirror: _Mirror = "",
