@@ -70,8 +70,9 @@ class Daemons:
             record = json.loads((self._pids / name).read_text(encoding="ascii"))
         except (OSError, ValueError):
             return None
-        pid = int(record["pid"])
-        return pid if _started(pid) == record["started"] else None
+        # A program that ended at once has no start time, and none that runs is without.
+        pid, started = int(record["pid"]), _started(int(record["pid"]))
+        return pid if started is not None and started == record["started"] else None
 
     def names(self) -> list[str]:
         """All that were started and not stopped since, the newest first."""
