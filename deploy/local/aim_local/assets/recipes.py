@@ -39,6 +39,9 @@ class Program(StrEnum):
     TRAEFIK = "traefik"
     KUBE_ROUTER = "kube-router"
     METRICS_SERVER = "metrics-server"
+    OTEL_SCALER = "otel-scaler"
+    OTEL_OPERATOR = "otel-operator"
+    OTEL_SIDECAR = "otel-sidecar"
 
 
 class Group(StrEnum):
@@ -57,6 +60,7 @@ class Definitions(StrEnum):
     KSERVE_CONFIG = "kserve-config"
     GATEWAY = "gateway-crds"
     KEDA = "keda-crds"
+    OPENTELEMETRY = "opentelemetry-crds"
     KUBERNETES = "openapi"
 
 
@@ -107,6 +111,9 @@ LEGO: Final = Wrapper("lego", "github.com/go-acme/lego/v5")
 KUBE_ROUTER: Final = Wrapper("kube-router", "github.com/cloudnativelabs/kube-router/v2")
 METRICS_SERVER: Final = Wrapper("metrics-server", "sigs.k8s.io/metrics-server")
 PAUSE: Final = Wrapper("pause", "")
+OTEL_SCALER: Final = Wrapper("otel-scaler", "github.com/kedacore/keda/v2")
+OTEL_OPERATOR: Final = Wrapper("otel-operator", "github.com/open-telemetry/opentelemetry-operator")
+OTEL_SIDECAR: Final = Wrapper("otel-sidecar", "go.opentelemetry.io/collector/otelcol")
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,10 +215,6 @@ PROGRAMS: Final[Mapping[Program, ProgramRecipe]] = {
     Program.HELM: ProgramRecipe(
         HELM, "helm.sh/helm/v3/cmd/helm", {"helm.sh/helm/v3/internal/version.version": "{version}"}
     ),
-    Program.COLLECTOR: ProgramRecipe(COLLECTOR, "."),
-    Program.KEDA: _keda("operator", Group.KEDA),
-    Program.KEDA_SCALER: ProgramRecipe(KEDA, ".", group=Group.KEDA),
-    Program.KEDA_ADAPTER: _keda("adapter", Group.NODE),
     Program.KUBELET: _kubernetes("kubelet", Group.NODE),
     Program.KUBE_PROXY: _kubernetes("kube-proxy", Group.NODE),
     Program.PAUSE: ProgramRecipe(PAUSE, ".", group=Group.NODE),
@@ -224,7 +227,19 @@ PROGRAMS: Final[Mapping[Program, ProgramRecipe]] = {
         Group.NODE,
     ),
     Program.KUBE_ROUTER: _of_node(KUBE_ROUTER, "/cmd/kube-router"),
+    Program.COLLECTOR: ProgramRecipe(COLLECTOR, "."),
     Program.METRICS_SERVER: _of_node(METRICS_SERVER, "/cmd/metrics-server"),
+    Program.OTEL_SCALER: ProgramRecipe(OTEL_SCALER, ".", group=Group.NODE),
+    Program.OTEL_OPERATOR: ProgramRecipe(
+        OTEL_OPERATOR,
+        OTEL_OPERATOR.module,
+        {f"{OTEL_OPERATOR.module}/internal/version.{name}": "{version}" for name in ("version", "otelCol")},
+        Group.NODE,
+    ),
+    Program.OTEL_SIDECAR: ProgramRecipe(OTEL_SIDECAR, ".", group=Group.NODE),
+    Program.KEDA: _keda("operator", Group.KEDA),
+    Program.KEDA_SCALER: ProgramRecipe(KEDA, ".", group=Group.KEDA),
+    Program.KEDA_ADAPTER: _keda("adapter", Group.NODE),
 }
 """In the order in which they are built: what others wait for comes first."""
 
@@ -234,6 +249,7 @@ DEFINITIONS: Final[Mapping[Definitions, DefinitionsRecipe]] = {
     Definitions.KSERVE_CONFIG: DefinitionsRecipe(KSERVE, "config/configmap/inferenceservice.yaml"),
     Definitions.GATEWAY: DefinitionsRecipe(GATEWAY, "config/crd/standard/*.yaml"),
     Definitions.KEDA: DefinitionsRecipe(KEDA, "config/crd/bases/*.yaml"),
+    Definitions.OPENTELEMETRY: DefinitionsRecipe(OTEL_OPERATOR, "config/crd/bases/*.yaml"),
     Definitions.KUBERNETES: DefinitionsRecipe(KUBERNETES, "api/openapi-spec/v3/*_openapi.json"),
 }
 
