@@ -15,11 +15,12 @@ from typing import Any
 
 import pytest
 from support import docker_registry
-from support.built_images import Unpacked, files, images, settings, unpack
+from support.built_images import ROOT, Unpacked, files, images, settings, unpack
 
 from aim_local.ports import free_port
 from aim_local.registry.images import DEMO_IMAGES, discovery_log
 from aim_packaging.images import table
+from aim_packaging.images.commands import LAYOUT
 from aim_packaging.images.layout import INDEX, Image, Layout
 from aim_packaging.images.platform import NAMES
 from aim_packaging.images.registry import path_of
@@ -33,12 +34,11 @@ pytestmark = pytest.mark.timeout(2400)
 
 
 @pytest.fixture(scope="module")
-def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
-    """All images, on a base of Debian's packages."""
-    folder = tmp_path_factory.mktemp("images")
-    images("build", "--base", "local", "--layout", str(folder))
-    images("engines", "--base", "local", "--layout", str(folder))
-    return Layout(folder)
+def layout() -> Layout:
+    """All images, on a base of Debian's packages, where `make images BASE=local` puts them."""
+    images("build", "--base", "local")
+    images("engines", "--base", "local")
+    return Layout(ROOT / LAYOUT)
 
 
 @pytest.fixture(scope="module")
