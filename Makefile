@@ -9,13 +9,16 @@ STAMP := $(VENV)/.setup-stamp
 export PYTHONDONTWRITEBYTECODE :=
 # What has the API server: "embedded", or "real" for the programs that make kube-assets builds.
 CLUSTER ?= embedded
+# Runs pytest, and a failed test once more by itself if it starts real programs: docs/development/flaky.md. Before -- stand
+# variables of the tests.
+LANE = PYTHONPATH=tests $(BIN)/python -m support.repeated lane "$@ $(MAKEOVERRIDES)"
 # Processes that run tests; the longest files of them.
 WORKERS ?= $(shell expr 4 + $$(getconf _NPROCESSORS_ONLN))
 LONGEST := tests/chaos/test_service_leaders.py tests/e2e/test_killed_services.py tests/e2e/test_event_log.py \
   tests/e2e/test_demo_command.py tests/integration/downloader/test_hub_download.py tests/integration/serving \
   tests/integration/runtime tests/integration/downloader tests/unit/test_bad_values.py
 
-.PHONY: kube-assets node-assets node node-down external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real used-permissions test-registry test-alerts test-console test-replay test-upgrade compatibility lint format crds crds-check chart chart-check reference manifests image-packages images engine-images images-table images-push images-check test-built-images image-trees test-images sbom bench costs docs mutants spec-coverage lock clean
+.PHONY: kube-assets node-assets node node-down external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real used-permissions flaky test-registry test-alerts test-console test-replay test-upgrade compatibility lint format crds crds-check chart chart-check reference manifests image-packages images engine-images images-table images-push images-check test-built-images image-trees test-images sbom bench costs docs mutants spec-coverage lock clean
 
 setup: $(STAMP)
 
@@ -38,7 +41,7 @@ up: setup
 # The longest first, so that no core is left alone with one at the end. Most of them wait most of the time: for a lease, a
 # retry, the end of a process. So there are more workers than cores.
 test: setup
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder \
+	$(LANE) -- --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder \
 	  $(LONGEST) tests/chaos tests/e2e tests/integration tests/controlplane tests/unit
 
 # Plain data only: no process is started, no port is opened.
@@ -53,32 +56,32 @@ chaos: setup
 
 # The suite of API behaviours against a real kube-apiserver with etcd, which make kube-assets builds.
 test-apiserver: setup
-	AIM_TEST_APISERVER=real $(BIN)/python -m pytest tests/controlplane
+	$(LANE) AIM_TEST_APISERVER=real -- tests/controlplane
 
 # Against Debian's docker-registry: from the PATH, or its package unpacked under ~/.cache/aim-engine; nothing is installed.
 test-registry: setup
 	@PYTHONPATH=tests $(BIN)/python -m support.docker_registry
-	$(BIN)/python -m pytest tests/registry
+	$(LANE) -- tests/registry
 
 # Each default alert in a real Prometheus under a planted fault: from the PATH, or Debian's package unpacked under
 # ~/.cache/aim-engine; nothing is installed. About three minutes.
 test-alerts: setup
 	@PYTHONPATH=tests $(BIN)/python -m support.prometheus
-	$(BIN)/python -m pytest --numprocesses 3 tests/alerts
+	$(LANE) -- --numprocesses 3 tests/alerts
 
 # The pages of the console in the Chromium of the PATH; AIM_SCREENSHOTS=folder keeps what they look like.
 test-console: setup
 	@PYTHONPATH=tests $(BIN)/python -m support.browser
-	$(BIN)/python -m pytest tests/console
+	$(LANE) -- tests/console
 
 # The log of one whole run, replayed with changes planted in the decision modules; about a minute.
 test-replay: setup
-	$(BIN)/python -m pytest tests/replay
+	$(LANE) -- tests/replay
 
 # From the former release (tests/upgrade/PREVIOUS, out of the history of this repository) to this one and back, service by
 # service, under load; a minute.
 test-upgrade: setup
-	$(BIN)/python -m pytest tests/upgrade
+	$(LANE) -- tests/upgrade
 
 # What of this release the former one, its objects and its users cannot live with: definitions, streams, messages. Seconds.
 compatibility: setup
@@ -88,7 +91,7 @@ compatibility: setup
 # containers of their images; with CLUSTER=real, of the pods of the chart that helm installs.
 test-e2e: $(if $(CONTAINERS),image-trees,setup)
 	@rm -rf $(USED)/e2e
-	USED_PERMISSIONS=$(USED)/e2e CLUSTER=$(CLUSTER) $(if $(CONTAINERS),AIM_TEST_IMAGES=$(TREES)) $(BIN)/python -m pytest \
+	$(LANE) USED_PERMISSIONS=$(USED)/e2e CLUSTER=$(CLUSTER) $(if $(CONTAINERS),AIM_TEST_IMAGES=$(TREES)) -- \
 	  $(if $(filter embedded,$(CLUSTER)),--numprocesses $(WORKERS) --dist loadfile) tests/e2e \
 	  $(if $(CONTAINERS),tests/containers/test_containers.py $(if $(filter real,$(CLUSTER)),tests/containers/test_installed_check.py tests/containers/test_hooks.py))
 
@@ -96,13 +99,17 @@ test-e2e: $(if $(CONTAINERS),image-trees,setup)
 # KEDA=1 adds KEDA's operator, which make kube-assets KEDA=1 builds.
 test-real: setup
 	@rm -rf $(USED)/real
-	USED_PERMISSIONS=$(USED)/real $(BIN)/python -m pytest $(if $(KEDA),,--ignore tests/real/test_real_keda.py) tests/real
+	$(LANE) USED_PERMISSIONS=$(USED)/real -- $(if $(KEDA),,--ignore tests/real/test_real_keda.py) tests/real
 
 # Fails for a permission of the chart's roles that neither make test-real nor make test-e2e CLUSTER=real used, by the audit
 # logs of their API servers. What was refused has failed those already.
 USED := $(CURDIR)/.run/used-permissions
 used-permissions: setup
 	@PYTHONPATH=tests $(BIN)/python -m support.used_permissions $(USED)
+
+# What passed only when it was repeated, in the last run of each lane: TIMES times more, beside one busy process per core.
+flaky: setup
+	@PYTHONPATH=tests $(BIN)/python -m support.repeated_load $(TIMES)
 
 lint: setup
 	$(BIN)/ruff check --no-cache .
@@ -216,12 +223,12 @@ images-check: setup
 # The images as they were built: settings, contents, engines, and pushing them to a real registry. Needs root and buildah.
 test-built-images: setup
 	@PYTHONPATH=tests $(BIN)/python -m support.built_images
-	$(BIN)/python -m pytest tests/images/test_built_images.py
+	$(LANE) -- tests/images/test_built_images.py
 
 # The file trees of the images, built from the lock as the Containerfile does it, and what runs from them.
 test-images: setup
 	$(BIN)/python -m aim_packaging image-packages --check
-	$(BIN)/python -m pytest tests/images --ignore tests/images/test_built_images.py
+	$(LANE) -- tests/images --ignore tests/images/test_built_images.py
 
 TREES := $(CURDIR)/.run/images
 image-trees: setup
