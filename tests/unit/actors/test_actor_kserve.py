@@ -4,7 +4,7 @@ import pytest
 
 from aim_local.actors.hpa_status import Outcome, desired_replicas
 from aim_local.actors.hpa_status import status_for as hpa_status
-from aim_local.actors.keda_objects import hpa_for, replicas_for
+from aim_local.actors.keda_objects import hpa_for, replicas_for, scaling_event
 from aim_local.actors.keda_objects import status_for as scaled_object_status
 from aim_local.actors.kserve_objects import autoscaler_for, collector_for, deployment_for, service_for
 from aim_local.actors.kserve_status import status_for
@@ -161,7 +161,7 @@ def test_kedas_autoscaler_carries_kedas_marks() -> None:
     assert metric["external"]["target"] == {"type": "AverageValue", "averageValue": "3"}
 
 
-def test_a_collector_is_made_where_metrics_of_pods_are_named() -> None:
+def test_kserve_creates_a_collector_where_metric_names_are_set() -> None:
     assert collector_for(isvc("keda", autoScaling={"metrics": [METRIC]})) is None
     source = {**METRIC["podmetric"]["metric"], "metricNames": ["vllm:running"]}
     named = isvc("keda", autoScaling={"metrics": [{**METRIC, "podmetric": {"metric": source}}]})
@@ -181,7 +181,7 @@ def test_a_collector_is_made_where_metrics_of_pods_are_named() -> None:
     ("asked", "down", "up"),
     [({}, 300, 0), ({"scaleDown": {"stabilizationWindowSeconds": 20}}, 20, 0), ({"scaleUp": {}}, 300, 0)],
 )
-def test_kedas_autoscaler_waits_as_kserve_has_it(asked: JsonObject, down: int, up: int) -> None:
+def test_kserve_sets_the_stabilization_windows_of_kedas_autoscaler(asked: JsonObject, down: int, up: int) -> None:
     scaled = autoscaler_for(isvc("keda", autoScaling={"metrics": [METRIC], "behavior": asked}))
     assert scaled is not None
     scaled["metadata"]["uid"] = "so-1"
@@ -201,6 +201,36 @@ def test_a_scaled_object_without_its_target_fails_its_check() -> None:
     assert found(idle, "Ready")["reason"] == "ScaledObjectReady"
     assert found(idle, "Active")["reason"] == "ScalerNotActive"
     assert found(scaled_object_status(scaled, deployed(), None, active=True), "Active")["reason"] == "ScalerActive"
+
+
+@pytest.mark.parametrize(
+    ("active", "holds", "reason"),
+    [
+        (("True", "ValidMetricFound"), "True", "HPAActive"),
+        (("False", "ScalingDisabled"), "True", "ScalingDisabled"),
+        (("False", "FailedGetExternalMetric"), "False", "FailedGetExternalMetric"),
+    ],
+)
+def test_a_scaled_object_mirrors_the_condition_of_its_autoscaler(
+    active: tuple[str, str], holds: str, reason: str
+) -> None:
+    scaled = autoscaler_for(isvc("keda", autoScaling={"metrics": [METRIC]}))
+    assert scaled is not None
+    status, why = active
+    conditions = [{"type": "ScalingActive", "status": status, "reason": why, "message": "m"}]
+    autoscaler = {"metadata": {"name": "keda-hpa-chat-predictor"}, "status": {"conditions": conditions}}
+    written = scaled_object_status(scaled, deployed(), autoscaler, active=True)
+    assert (found(written, "HPAActive")["status"], found(written, "HPAActive")["reason"]) == (holds, reason)
+    assert written["triggersActivity"] == {"s0-ns-chat-predictor": {"isActive": True}}
+
+
+def test_keda_reports_scaling_from_and_to_zero() -> None:
+    scaled = autoscaler_for(isvc("keda", autoScaling={"metrics": [METRIC]}))
+    assert scaled is not None
+    what = "apps/v1.Deployment ns/chat-predictor"
+    brought = f"Scaled {what} from 0 to 1, triggered by s0-ns-chat-predictor"
+    assert scaling_event(scaled, 0, 1) == ("KEDAScaleTargetActivated", brought)
+    assert scaling_event(scaled, 2, 0) == ("KEDAScaleTargetDeactivated", f"Deactivated {what} from 2 to 0")
 
 
 @pytest.mark.parametrize(

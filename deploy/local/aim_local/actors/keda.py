@@ -7,7 +7,7 @@ from aim_domain import labels
 from aim_domain.naming import predictor_name
 from aim_local.actors.asked_replicas import asked_replicas
 from aim_local.actors.informer import Informer
-from aim_local.actors.keda_objects import NAME_LABEL, hpa_for, hpa_name, replicas_for, status_for
+from aim_local.actors.keda_objects import NAME_LABEL, hpa_for, hpa_name, replicas_for, scaling_event, status_for
 from aim_local.actors.kinds import DEPLOYMENT, SCALED_OBJECT
 from aim_local.actors.objects import is_going, labels_of
 from aim_local.actors.settings import ActorSettings
@@ -93,6 +93,8 @@ class Keda:
         if wanted != present:
             change = {"spec": {"replicas": wanted}}
             self._deployments.put_if(await self._writer.patch(DEPLOYMENT, target, change))
+            reason, message = scaling_event(scaled, present, wanted)
+            await self._writer.event(SCALED_OBJECT, scaled, reason, message, warning=False)
 
     async def _identify(self, scaled: JsonObject, own: list[str]) -> JsonObject:
         """Give the ScaledObject KEDA's finalizer and label, or take the finalizer when it goes."""
@@ -108,7 +110,7 @@ class Keda:
 
 
 def _covers(wanted: JsonObject, held: JsonObject) -> bool:
-    """Whether an apply would change nothing; the API server fills in what `behavior` leaves out."""
+    """Whether an apply would change nothing; the API server sets defaults inside `behavior`."""
     return _is_within(wanted["spec"], held["spec"]) and wanted["metadata"]["labels"].items() <= labels_of(held).items()
 
 

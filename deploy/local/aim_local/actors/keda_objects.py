@@ -16,6 +16,8 @@ _PAUSE: Final = "autoscaling.keda.sh/paused"
 _READY: Final = ("ScaledObjectReady", "ScaledObject is defined correctly and is ready for scaling")
 _IS_ACTIVE: Final = ("ScalerActive", "Scaling is performed because triggers are active")
 _NOT_ACTIVE: Final = ("ScalerNotActive", "Scaling is not performed because triggers are not active")
+_HPA_ACTIVE: Final = "HPAActive"
+_TARGET_KIND: Final = f"{DEPLOYMENT.api_version}.{DEPLOYMENT.kind}"
 _NO_TARGET: Final = "ScaledObject doesn't have correct scaleTargetRef specification"
 
 
@@ -97,8 +99,9 @@ def status_for(
         "resourceMetricNames": [one["resource"]["name"] for one in metrics if "resource" in one],
     }
     acts = condition("Active", active, *(_IS_ACTIVE if active else _NOT_ACTIVE))
+    activity = {name: {"isActive": active} for name in names["externalMetricNames"]}
     return {
-        "scaleTargetKind": f"{DEPLOYMENT.api_version}.{DEPLOYMENT.kind}",
+        "scaleTargetKind": _TARGET_KIND,
         "scaleTargetGVKR": {
             "group": DEPLOYMENT.group,
             "version": DEPLOYMENT.version,
@@ -107,10 +110,11 @@ def status_for(
         },
         "originalReplicaCount": present.get("originalReplicaCount", target["spec"].get("replicas", 1)),
         **{name: value for name, value in names.items() if value},
+        **({"triggersActivity": activity} if activity else {}),
         **({"hpaName": autoscaler["metadata"]["name"]} if autoscaler else {}),
         "triggersTypes": ",".join(dict.fromkeys(one["type"] for one in scaled["spec"].get("triggers") or ())),
         "authenticationsTypes": "",
-        "conditions": [condition("Ready", True, *_READY), acts, *_others(scaled)],
+        "conditions": [condition("Ready", True, *_READY), acts, *_others(scaled), *_hpa_active(autoscaler)],
     }
 
 
@@ -118,7 +122,30 @@ def _others(scaled: JsonObject) -> list[JsonObject]:
     fallback = condition("Fallback", False, "NoFallbackFound", "No fallbacks are active on this scaled object")
     if is_paused(scaled):
         return [fallback, condition("Paused", True, "ScaledObjectPaused", "ScaledObject is paused")]
-    return [fallback, condition("Paused", None)]
+    return [fallback, condition("Paused", False)]
+
+
+def _hpa_active(autoscaler: JsonObject | None) -> list[JsonObject]:
+    """The condition that mirrors `ScalingActive` of the autoscaler; scaled to zero is healthy."""
+    conditions = ((autoscaler or {}).get("status") or {}).get("conditions") or ()
+    active = next((one for one in conditions if one["type"] == "ScalingActive"), None)
+    if active is None:
+        return []
+    if active["status"] == "True":
+        return [condition(_HPA_ACTIVE, True, _HPA_ACTIVE, "HPA is actively scaling")]
+    if active["reason"] == "ScalingDisabled":
+        return [condition(_HPA_ACTIVE, True, active["reason"], active["message"])]
+    return [condition(_HPA_ACTIVE, False, active["reason"], f"HPA is not actively scaling: {active['message']}")]
+
+
+def scaling_event(scaled: JsonObject, before: int, after: int) -> tuple[str, str]:
+    """Reason and message of the Event when KEDA itself scales from or to zero."""
+    metadata, target = scaled["metadata"], scaled["spec"]["scaleTargetRef"]["name"]
+    what = f"{_TARGET_KIND} {metadata['namespace']}/{target} from {before} to {after}"
+    if after < before:
+        return "KEDAScaleTargetDeactivated", f"Deactivated {what}"
+    names = [one["external"]["metric"]["name"] for one in _metrics(scaled) if "external" in one]
+    return "KEDAScaleTargetActivated", f"Scaled {what}, triggered by {';'.join(names)}"
 
 
 def _metrics(scaled: JsonObject) -> list[JsonObject]:
@@ -147,6 +174,6 @@ def _external(scaled: JsonObject, index: int, trigger: JsonObject) -> JsonObject
 
 
 def _metric_name(scaled: JsonObject, trigger: JsonObject) -> str:
-    """What the scaler calls it; the one behind KServe's triggers gives it the ScaledObject's name."""
+    """Name that the scaler returns; the OTel scaler returns that of the ScaledObject."""
     metadata = scaled["metadata"]
     return f"{metadata['namespace']}-{metadata['name']}" if trigger["type"] == "external" else str(trigger["type"])

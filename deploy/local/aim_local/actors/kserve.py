@@ -51,7 +51,7 @@ def _children_of(isvc: JsonObject, replicas: int | None) -> tuple[_Child, ...]:
         wished.append((SCALED_OBJECT if keda else HORIZONTAL_POD_AUTOSCALER, autoscaler))
     collector = collector_for(isvc)
     if collector is not None:
-        # Before the Deployment: the pods are to find it.
+        # Before the Deployment: the webhook looks it up when a pod is created.
         wished.insert(0, (COLLECTOR, collector))
     return tuple(_Child(kind, Key.of(obj), obj, short_hash(obj)) for kind, obj in wished)
 

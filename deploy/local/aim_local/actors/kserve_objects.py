@@ -24,7 +24,7 @@ _ENOUGH: Final = 80
 """Percent of utilisation that is aimed at unless said otherwise."""
 _WINDOW: Final = "stabilizationWindowSeconds"
 _WINDOWS: Final = {"scaleDown": 300, "scaleUp": 0}
-"""Seconds that the ConfigMap shipped by KServe has under `autoscaler`; for class `keda` alone."""
+"""Defaults in seconds of the ConfigMap that KServe ships, key `autoscaler`; class `keda` only."""
 _SCRAPE_INTERVAL: Final = "5s"
 _RECEIVER: Final = "keda-otel-scaler.keda.svc:4317"
 _SCALER: Final = "keda-otel-scaler.keda.svc:4318"
@@ -32,7 +32,7 @@ _COLLECTOR_RESOURCES: Final = {
     "limits": {"cpu": "1", "memory": "2Gi"},
     "requests": {"cpu": "200m", "memory": "512Mi"},
 }
-"""Also of that ConfigMap, under `opentelemetryCollector`."""
+"""Defaults of that ConfigMap, key `opentelemetryCollector`."""
 _METRICS_PORT: Final = "prometheus.kserve.io/port"
 _PROBE_TIMES: Final = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
 _LABELLED: Final = [
@@ -85,7 +85,7 @@ def autoscaler_for(isvc: JsonObject) -> JsonObject | None:
 
 
 def collector_for(isvc: JsonObject) -> JsonObject | None:
-    """Its OpenTelemetryCollector, which an operator would put beside the engine; None unless metrics are named."""
+    """Its OpenTelemetryCollector; None unless a metric has `metricNames`."""
     meta, scaling = _component(isvc), isvc["spec"]["predictor"].get("autoScaling") or {}
     sources = [(one.get("podmetric") or {}).get("metric") or {} for one in scaling.get("metrics") or ()]
     names = [name for source in sources for name in source.get("metricNames") or ()]
@@ -115,7 +115,7 @@ def collector_for(isvc: JsonObject) -> JsonObject | None:
             }
         },
     }
-    # Without the labels of its other children.
+    # KServe sets no labels on it.
     metadata = {name: value for name, value in meta.items() if name != "labels"}
     spec = {"mode": "sidecar", "config": config, "resources": _COLLECTOR_RESOURCES}
     return _object(COLLECTOR.api_version, COLLECTOR.kind, metadata, spec)

@@ -1,4 +1,4 @@
-// The OpenTelemetry operator, whose webhook puts the collector beside an engine.
+// The OpenTelemetry operator, whose webhook injects the collector sidecar into engine pods.
 module aim.eai.amd.com/assets/otel-operator
 
 go 1.26.0

@@ -1,6 +1,6 @@
 //go:build tools
 
-// The operator is built from here: named, so that go.mod and go.sum pin all it needs.
+// Package tools imports the operator so that go.mod and go.sum pin its dependencies.
 package tools
 
 import _ "github.com/open-telemetry/opentelemetry-operator"

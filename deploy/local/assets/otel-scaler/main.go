@@ -1,8 +1,8 @@
 // Command otel-scaler is an external scaler of KEDA whose metrics arrive by OTLP.
 //
-// It stands in for kedify/otel-add-on, whose protocol, ports, metadata of triggers, names and defaults it has, as far as
-// KServe uses them: `metricQuery`, `operationOverTime`, `targetValue`, `clampMin` and `clampMax`. It does not have its
-// pull mode, TLS, internal metrics or lazy series.
+// It is a stand-in for kedify/otel-add-on and implements the subset that KServe uses: the same protocol, ports, metric
+// names, defaults and trigger metadata (`metricQuery`, `operationOverTime`, `targetValue`, `clampMin`, `clampMax`).
+// It has no pull mode, TLS, internal metrics or lazy series.
 package main
 
 import (
@@ -18,11 +18,11 @@ import (
 )
 
 func main() {
-	receives := flag.String("otlp-address", ":4317", "where OTLP arrives over gRPC")
-	scales := flag.String("scaler-address", ":4318", "where KEDA asks over gRPC")
-	shows := flag.String("query-address", ":9090", "where people ask over HTTP")
-	retention := flag.Duration("retention", 120*time.Second, "how long a sample counts")
-	interval := flag.Duration("activity-interval", 500*time.Millisecond, "how often a stream tells the activity")
+	receives := flag.String("otlp-address", ":4317", "address of the OTLP receiver (gRPC)")
+	scales := flag.String("scaler-address", ":4318", "address of the external scaler (gRPC)")
+	shows := flag.String("query-address", ":9090", "address of the query API (HTTP)")
+	retention := flag.Duration("retention", 120*time.Second, "how long a sample is kept")
+	interval := flag.Duration("activity-interval", 500*time.Millisecond, "interval of StreamIsActive")
 	flag.Parse()
 
 	held := newStore(*retention)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// query is what a `metricQuery` asks for: series by name and labels, and how they become one number.
+// query is a parsed `metricQuery`: which series it selects, and how they are aggregated.
 type query struct {
 	metric    string
 	labels    map[string]string
@@ -57,7 +57,7 @@ func parse(text string) (query, error) {
 	return found, nil
 }
 
-// escaped makes a name that a query can give: the real scaler takes `_` for `/`, too.
+// escaped returns the metric name as queries write it: like the original, with `_` for `/`.
 func escaped(name string) string {
 	return strings.ReplaceAll(name, "/", "_")
 }

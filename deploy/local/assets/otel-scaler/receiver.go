@@ -9,7 +9,7 @@ import (
 	metrics "go.opentelemetry.io/proto/otlp/metrics/v1"
 )
 
-// metricsReceiver puts gauges and sums into the store; the labels are the points' own attributes, not the resource's.
+// metricsReceiver stores gauges and sums; labels are the attributes of the data points, not of the resource.
 type metricsReceiver struct {
 	otlp.UnimplementedMetricsServiceServer
 	store *store
@@ -22,7 +22,7 @@ func (r *metricsReceiver) Export(
 		for _, scope := range resource.ScopeMetrics {
 			for _, metric := range scope.Metrics {
 				for _, point := range points(metric) {
-					// A collector marks a target that is gone by points without a value.
+					// The Prometheus receiver marks a target that disappeared with points without a value.
 					if point.Flags&uint32(metrics.DataPointFlags_DATA_POINT_FLAGS_NO_RECORDED_VALUE_MASK) == 0 {
 						r.store.put(metric.Name, labelsOf(point.Attributes), sampleOf(point))
 					}
@@ -55,7 +55,7 @@ func sampleOf(point *metrics.NumberDataPoint) sample {
 func labelsOf(attributes []*common.KeyValue) map[string]string {
 	labels := map[string]string{}
 	for _, one := range attributes {
-		// Only texts can be asked for.
+		// Queries compare strings only.
 		if text, ok := one.Value.GetValue().(*common.AnyValue_StringValue); ok {
 			labels[one.Key] = text.StringValue
 		}

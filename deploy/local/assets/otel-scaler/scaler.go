@@ -63,7 +63,7 @@ func (s *scaler) GetMetrics(_ context.Context, request *pb.GetMetricsRequest) (*
 	if err != nil {
 		return nil, err
 	}
-	// KEDA takes the whole number where the other one is not above zero.
+	// KEDA reads the integer field unless the float is above zero.
 	found := &pb.MetricValue{MetricName: request.MetricName, MetricValueFloat: value, MetricValue: int64(math.Round(value))}
 	return &pb.GetMetricsResponse{MetricValues: []*pb.MetricValue{found}}, nil
 }
@@ -109,7 +109,7 @@ func nameOf(ref *pb.ScaledObjectRef) string {
 	return fmt.Sprintf("%s-%s", ref.Namespace, ref.Name)
 }
 
-// queries answers people as the real scaler does: what a query gives now, and all that is held.
+// queries serves the HTTP API of the original: the present value of a query, and all samples.
 func queries(held *store) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})

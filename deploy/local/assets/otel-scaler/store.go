@@ -11,7 +11,7 @@ import (
 
 const defaultOperation = "last_one"
 
-// operations make one number of the samples of a series, which are never none.
+// operations aggregate the samples of one series over time; there is at least one sample.
 var operations = map[string]func(samples []sample) float64{
 	defaultOperation: func(samples []sample) float64 { return samples[len(samples)-1].value },
 	"avg":            func(samples []sample) float64 { return aggregates["avg"](values(samples)) },
@@ -31,7 +31,7 @@ type series struct {
 	samples []sample
 }
 
-// store remembers each series for a while.
+// store keeps the samples of each series for the retention period.
 type store struct {
 	retention time.Duration
 	mutex     sync.Mutex
@@ -59,9 +59,9 @@ func (s *store) put(metric string, labels map[string]string, added sample) {
 	held.samples = append(s.fresh(held.samples, time.Now()), added)
 }
 
-// value is the answer to a query; without a series that matches it is 0, as the real scaler's default has it.
+// value evaluates a query; without a matching series it is 0, the default of the original.
 //
-// A series that lacks a label which the query names matches: so it is in the real scaler, too.
+// As in the original, a series matches if it lacks a label that the query names.
 func (s *store) value(asked query, operation string) (float64, error) {
 	over, known := operations[operation]
 	if !known {
@@ -81,7 +81,7 @@ func (s *store) value(asked query, operation string) (float64, error) {
 	return aggregates[asked.aggregate](found), nil
 }
 
-// data is everything that is held, by metric and series.
+// data returns all samples by metric and series.
 func (s *store) data() map[string]map[string][]float64 {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -128,7 +128,7 @@ func values(samples []sample) []float64 {
 	return found
 }
 
-// rate is the growth per second over what is held.
+// rate is the increase per second over the kept samples.
 func rate(samples []sample) float64 {
 	first, last := samples[0], samples[len(samples)-1]
 	seconds := last.at.Sub(first.at).Seconds()

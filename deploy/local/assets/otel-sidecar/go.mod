@@ -1,4 +1,4 @@
-// The OpenTelemetry Collector that runs beside an engine, in the version of the operator that puts it there.
+// The OpenTelemetry Collector that runs beside an engine, in a version that accepts what the operator configures.
 module aim.eai.amd.com/assets/otel-sidecar
 
 go 1.26.0

@@ -1,6 +1,6 @@
-// Command otel-sidecar is the OpenTelemetry Collector with those parts that the sidecars need which KServe configures.
+// Command otel-sidecar is an OpenTelemetry Collector with the components that KServe configures for its sidecars.
 //
-// It has the version of the OpenTelemetry operator that starts it, as a released pair of the two has.
+// Its version matches the OpenTelemetry operator: later collectors reject the configuration that this operator writes.
 package main
 
 import (
