@@ -10,6 +10,7 @@ import sys
 import tarfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -21,23 +22,29 @@ _NEEDED: Final = {"mmdebstrap": "mmdebstrap", "unshare": "util-linux", "docker-r
 """Programs, with the Debian packages that have them."""
 _ENTER: Final = """\
 set -e
-mount --bind "$1" "$1"
-mount --rbind /proc "$1/proc"
-mount --bind /dev/null "$1/dev/null"
-mount --bind /dev/urandom "$1/dev/urandom"
-mount -t tmpfs tmpfs "$1/tmp"
-mount -o remount,bind,ro "$1"
-root=$1 user=$2
-shift 2
+root=$1 layers=$2 user=$3
+shift 3
+mount -t overlay overlay -o "ro,lowerdir=$layers" "$root"
+mount --rbind /proc "$root/proc"
+mount --bind /dev/null "$root/dev/null"
+mount --bind /dev/urandom "$root/dev/urandom"
+mount -t tmpfs tmpfs "$root/tmp"
 exec chroot --userspec="$user" --groups= "$root" "$@"
 """
+"""Mounts are of a namespace of the process, and end with it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unpacked:
-    """The files of an image in a folder, and its settings."""
+    """An image whose layers are folders, and its settings.
+
+    Attributes:
+        root: an empty folder, over which a container's file system is mounted for its processes alone.
+        layers: the topmost first.
+    """
 
     root: Path
+    layers: tuple[Path, ...]
     settings: dict[str, object]
 
     @property
@@ -59,6 +66,7 @@ class Unpacked:
             _ENTER,
             "enter",
             str(self.root),
+            ":".join(str(one) for one in self.layers),
             self.user,
             *words,
         ]
@@ -77,18 +85,35 @@ class Unpacked:
         return subprocess.run(command, env=self.env(**env), capture_output=True, text=True, timeout=120, check=False)
 
 
-def unpack(layout: Layout, image: Image, root: Path) -> Unpacked:
-    """Put an image's layers over each other, as a container runtime does."""
-    for layer in image.layers:
-        with tarfile.open(layout.blob(layer.digest)) as archive:
-            archive.extractall(root, filter="tar")
-    for name in ("dev/null", "dev/urandom"):
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).touch()
-    root.chmod(0o755)
-    for name in ("proc", "tmp"):
-        (root / name).mkdir(exist_ok=True)
-    return Unpacked(root, settings(layout, image))
+class Unpacker:
+    """Unpacks the layers of a layout into a folder, each once."""
+
+    def __init__(self, layout: Layout, folder: Path) -> None:
+        self._layout = layout
+        self._folder = folder
+        # What a container runtime brings.
+        for name in ("proc", "tmp", "dev"):
+            (folder / "runtime" / name).mkdir(parents=True)
+        for name in ("null", "urandom"):
+            (folder / "runtime/dev" / name).touch()
+        # Each user of an image enters it.
+        for path in (folder, folder / "runtime"):
+            path.chmod(0o755)
+
+    def unpack(self, image: Image) -> Unpacked:
+        """An image that can be run."""
+        root = self._folder / "roots" / image.config.digest.partition(":")[2]
+        root.mkdir(parents=True, exist_ok=True)
+        layers = (self._folder / "runtime", *(self._layer(one.digest) for one in reversed(image.layers)))
+        return Unpacked(root, layers, settings(self._layout, image))
+
+    def _layer(self, digest: str) -> Path:
+        place = self._folder / digest.partition(":")[2][:16]
+        if not place.exists():
+            place.mkdir(mode=0o755)
+            with tarfile.open(self._layout.blob(digest)) as archive:
+                archive.extractall(place, filter="tar")
+        return place
 
 
 def settings(layout: Layout, image: Image) -> dict[str, object]:
@@ -101,9 +126,14 @@ def files(layout: Layout, image: Image) -> Mapping[str, tarfile.TarInfo]:
     """Everything in an image, by its path without a slash before it."""
     found: dict[str, tarfile.TarInfo] = {}
     for layer in image.layers:
-        with tarfile.open(layout.blob(layer.digest)) as archive:
-            found |= {one.name.removeprefix("./").strip("/"): one for one in archive}
+        found |= _entries(layout.blob(layer.digest))
     return found
+
+
+@cache
+def _entries(blob: Path) -> Mapping[str, tarfile.TarInfo]:
+    with tarfile.open(blob) as archive:
+        return {one.name.removeprefix("./").strip("/"): one for one in archive}
 
 
 def images(*arguments: str) -> None:

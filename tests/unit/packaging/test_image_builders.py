@@ -9,7 +9,7 @@ from aim_packaging.images import bases
 from aim_packaging.images.bases import Bases, bases_for, local_bases
 from aim_packaging.images.builders import Build, Builder, ImagesError, find_builder
 from aim_packaging.images.commands import broker_name
-from aim_packaging.images.platform import NAMES, build_of, name_of
+from aim_packaging.images.platform import NAMES, build_of, name_of, snapshot
 from aim_packaging.tree import TIME
 
 ROOT = Path(__file__).parents[3]
@@ -106,3 +106,18 @@ def test_the_broker_has_the_name_that_the_chart_gives_it() -> None:
     assert name.startswith("docker.io/library/nats:")
     assert Build(Path("f"), Path(), name, "t").tag == name
     assert len(NAMES) == 7
+
+
+def test_a_snapshot_has_what_a_build_is_sent_with_other_modes_and_nothing_of_a_working_copy(tmp_path: Path) -> None:
+    snapshot(ROOT, tmp_path / "a", 0o022)
+    snapshot(tmp_path / "a", tmp_path / "b", 0o077)
+    first, second = (
+        {one.relative_to(place): one for one in place.rglob("*")} for place in (tmp_path / "a", tmp_path / "b")
+    )
+    assert first.keys() == second.keys()
+    assert Path("deploy/images/Containerfile") in first
+    assert Path("shared/domain/aim_domain/__init__.py") in first
+    assert not [one for one in first if one.name in {"__pycache__", ".venv", "tests"}]
+    lock = Path("requirements.lock")
+    assert first[lock].read_bytes() == second[lock].read_bytes()
+    assert [one[lock].stat().st_mode & 0o777 for one in (first, second)] == [0o644, 0o600]

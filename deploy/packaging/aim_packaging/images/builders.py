@@ -195,6 +195,8 @@ def _storage(folder: Path) -> Path:
     file = folder / "storage.conf"
     run_root = Path("/run/aim-engine-images")
     text = f'[storage]\ndriver = "overlay"\nrunroot = "{run_root}"\ngraphroot = "{folder / "storage"}"\n'
+    # Else a mount of the folder onto itself stays after the builder has ended, and nothing can remove it.
+    text += '[storage.options.overlay]\nskip_mount_home = "true"\n'
     file.write_text(text, encoding="utf-8")
     return file
 

@@ -1,5 +1,6 @@
 """The commands `python -m aim_packaging images …`, which `make images` and its like call."""
 
+import shutil
 import sys
 import tempfile
 import time
@@ -15,7 +16,7 @@ from aim_packaging.images import table
 from aim_packaging.images.bases import LOCAL, bases_for, local_bases
 from aim_packaging.images.builders import ImagesError, cache_folder, find_builder
 from aim_packaging.images.layout import Layout, MissingImageError
-from aim_packaging.images.platform import NAMES, REPOSITORY, build_of, difference, name_of
+from aim_packaging.images.platform import NAMES, REPOSITORY, build_of, difference, name_of, snapshot
 from aim_packaging.images.platform import build as build_images
 from aim_packaging.images.registry import Registry
 from controller_runtime import __version__
@@ -117,26 +118,33 @@ def check(
     build_base: _BuildBase = "",
     mirror: _Mirror = "",
 ) -> None:
-    """Build an image twice, each time from nothing, and fail where the two have different digests."""
+    """Build an image twice, each time from nothing, and fail where the two have different digests.
+
+    The second build is of a copy with other modes and times. Both are of one state of the checkout.
+    """
+    place = Path(tempfile.mkdtemp(prefix="aim-images-"))
     with _lines():
         found = find_builder(builder)
-        found_images = []
-        for turn in ("first", "second"):
+        snapshot(Path.cwd(), place / "0", 0o022)
+        snapshot(place / "0", place / "1", 0o077)
+        name = f"localhost/aim-engine-check-{image}:check"
+        built = []
+        for turn in ("0", "1"):
             bases = bases_for(found, base, build_base, mirror=mirror)
             if base == LOCAL:
-                # The base anew as well, of the same archive of packages.
+                # The base again as well, of the same archive of packages.
                 bases = local_bases(found, cache_folder(), mirror, fresh=True)
-            name = f"localhost/aim-engine-check-{image}:check"
-            place = Layout(Path(tempfile.mkdtemp(prefix=f"aim-images-{turn}-")))
-            found.build(build_of(image, Path.cwd(), bases, name, fresh=True))
-            found.export(name, place)
-            found_images.append((place, place.image(name)))
-            typer.echo(f"{turn} build of {image}: {found_images[-1][1].top.digest}")
-        differing = difference(found_images[0], found_images[1])
+            layout = Layout(place / f"layout-{turn}")
+            found.build(build_of(image, place / turn, bases, name, fresh=True))
+            found.export(name, layout)
+            built.append((layout, layout.image(name)))
+            typer.echo(f"build {turn} of {image}: {built[-1][1].top.digest}")
+        differing = difference(*built)
         for line in differing:
             typer.echo(line, err=True)
         if differing:
-            raise ImagesError(f"image {image} not reproducible: two builds differ; both are in {tempfile.gettempdir()}")
+            raise ImagesError(f"image {image} not reproducible: two builds differ; compare them in {place}")
+    shutil.rmtree(place)
 
 
 @app.command()

@@ -1,5 +1,7 @@
 """The images of the platform: which there are, how they are built, and whether two builds are the same."""
 
+import os
+import shutil
 import subprocess
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -62,6 +64,23 @@ def build(
         with layout.locked():
             builder.export(name, layout)
         yield layout.image(name)
+
+
+def snapshot(source: Path, target: Path, umask: int) -> None:
+    """Copy what a build is sent, with the times of now and the modes that a checkout has under a umask."""
+    ignore = source / ".dockerignore"
+    kept = [line[1:] for line in ignore.read_text(encoding="utf-8").splitlines() if line.startswith("!")]
+    former = os.umask(umask)
+    try:
+        for name in (*kept, _CONTAINERFILE, ignore.name):
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            if (source / name).is_dir():
+                ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
+                shutil.copytree(source / name, target / name, ignore=ignored, copy_function=shutil.copyfile)
+            else:
+                shutil.copyfile(source / name, target / name)
+    finally:
+        os.umask(former)
 
 
 def difference(first: tuple[Layout, Image], second: tuple[Layout, Image]) -> list[str]:
