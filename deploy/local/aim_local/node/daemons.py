@@ -31,12 +31,14 @@ class Daemon:
         command: program and arguments.
         ready: empty once it is ready, else what is missing.
         env: variables beside PATH and HOME; nothing else is inherited.
+        retried: whether it is started again where it ends before it is ready, as systemd does.
     """
 
     name: str
     command: Sequence[str]
     ready: Callable[[], str]
     env: Mapping[str, str]
+    retried: bool = False
 
 
 @final
@@ -48,7 +50,7 @@ class Daemons:
         self._pids = pids
         self._logs = logs
 
-    def start(self, daemon: Daemon, seconds: float = 90.0) -> None:
+    def start(self, daemon: Daemon, seconds: float = 180.0) -> None:
         """Start it unless it runs, and wait until it is ready.
 
         Raises:
@@ -59,7 +61,9 @@ class Daemons:
         deadline = time.monotonic() + seconds
         while missing := daemon.ready():
             if self.pid(daemon.name) is None:
-                raise self._failure(daemon.name, "ended before it was ready")
+                if not daemon.retried or time.monotonic() > deadline:
+                    raise self._failure(daemon.name, "ended before it was ready")
+                self._spawn(daemon)
             if time.monotonic() > deadline:
                 raise self._failure(daemon.name, f"not ready after {seconds:g} s: {missing}")
             time.sleep(_POLL)

@@ -25,10 +25,11 @@ IMAGED: Final = (
     Asset.TRAEFIK,
     Asset.METRICS_SERVER,
     Asset.KSERVE,
-    Asset.COLLECTOR,
     Asset.KEDA,
     Asset.KEDA_ADAPTER,
-    Asset.KEDA_SCALER,
+    Asset.OTEL_SCALER,
+    Asset.OTEL_OPERATOR,
+    Asset.OTEL_SIDECAR,
 )
 """Programs that run in pods of the node."""
 

@@ -87,7 +87,8 @@ class Keys:
         }
 
     def _client(self, file: str, name: str, organization: str | None = None) -> None:
-        self._pair(file, self.authority.issue_cert(common_name=name, organization_name=organization))
+        # Without a name in it, the extension of alternative names is critical, and Go refuses the certificate.
+        self._pair(file, self.authority.issue_cert(name, common_name=name, organization_name=organization))
 
     def _pair(self, name: str, issued: trustme.LeafCert) -> None:
         self._put(f"{name}.crt", issued.cert_chain_pems[0].bytes())

@@ -1,19 +1,18 @@
 """`Node`: a Kubernetes of real programs on this machine, whose pods are containers."""
 
+import base64
 import fcntl
 import json
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, final
 
 import yaml
 
-from aim_local.apiserver import EXTERNAL_CRDS
-from aim_local.apiserver.controlplane import load_crds
 from aim_local.assets import AssetError, Definitions, Toolset, find_toolset
 from aim_local.assets import Program as Asset
 from aim_local.node import kernel, leftovers
@@ -29,12 +28,25 @@ from controller_runtime import JsonObject, dumps
 MANIFESTS: Final = Path(__file__).parent / "manifests"
 _KSERVE: Final = "kserve"
 _WEBHOOKS: Final = "kserve-webhook-server-service"
-_NEEDED: Final = tuple(
-    one for one in Asset if one not in {Asset.HELM, Asset.COLLECTOR, Asset.KEDA, Asset.KEDA_ADAPTER, Asset.KEDA_SCALER}
-)
+_TELEMETRY: Final = "opentelemetry-operator-system"
+_NEEDED: Final = tuple(one for one in Asset if one not in {Asset.COLLECTOR, Asset.KEDA_SCALER})
+_UPSTREAM: Final = (Definitions.KSERVE, Definitions.GATEWAY, Definitions.KEDA, Definitions.OPENTELEMETRY)
 _READY_SECONDS: Final = 180
 _LAST: Final = frozenset({"etcd", "kube-apiserver", "containerd"})
 """What the end of the others needs."""
+
+_RESTARTED: Final[Mapping[str, Callable[[Programs], Daemon]]] = {
+    "registry": Programs.registry,
+    "hub": Programs.hub,
+    "containerd": Programs.containerd,
+    Asset.ETCD: Programs.etcd,
+    Asset.APISERVER: Programs.apiserver,
+    Asset.CONTROLLER_MANAGER: Programs.controller_manager,
+    Asset.SCHEDULER: Programs.scheduler,
+    Asset.KUBELET: Programs.kubelet,
+    Asset.KUBE_PROXY: Programs.proxy,
+    Asset.KUBE_ROUTER: Programs.policies,
+}
 
 Report = Callable[[str], None]
 """Takes a line for people."""
@@ -56,8 +68,8 @@ class Node:
 
     @property
     def running(self) -> bool:
-        """Whether it was started and not ended since; single programs of it may be down."""
-        return bool(self.daemons.names())
+        """Whether a program of it runs; others may be down. One that was killed as a whole does not run."""
+        return any(self.daemons.pid(one) is not None for one in self.daemons.names())
 
     def start(self) -> None:
         """Start everything; pods, Services, DNS, volumes, KServe and a gateway work when this returns.
@@ -82,6 +94,27 @@ class Node:
         """End it and remove what it left on the machine, whatever state it is in; images and logs stay."""
         with self._alone():
             self._end()
+
+    def restart(self, name: str) -> None:
+        """Start one of the programs again with the files of the running node; it is ended first where it runs.
+
+        Containers outlive their kubelet and their runtime.
+
+        Raises:
+            NodeError: it does not become ready, or there is no such program.
+        """
+        make = _RESTARTED.get(name)
+        if make is None:
+            raise NodeError(
+                f"{name} unknown: the node has no such program; name one of {', '.join(sorted(_RESTARTED))}"
+            )
+        if not self.running:
+            raise NodeError(f"{name} not restarted: the node is not running; start it with `make node`")
+        self.daemons.stop(name)
+        keys = Keys(self.settings.run / "keys", self.settings)
+        self.daemons.start(make(Programs(self.settings, self._toolset, keys)))
+        if name == Asset.KUBELET:
+            self._claim_gpus()
 
     def kubectl(self, *arguments: str, given: object | None = None) -> str:
         """What kubectl prints.
@@ -149,6 +182,8 @@ class Node:
             self.rolled_out("local-path-storage", "local-path")
         with self.step("KServe, gateway"):
             self._neighbours(keys)
+        with self.step("autoscaling"):
+            self._autoscaling(keys)
 
     def _begin(self, what: str, *daemons: Daemon) -> None:
         with self.step(what):
@@ -184,7 +219,7 @@ class Node:
         folder = self.settings.folder / "images"
         folder.mkdir(exist_ok=True)
         busybox = Path(program("busybox"))
-        wanted = {image_of(one): (f"/{one}", {f"/{one}": self._toolset.program(one)}) for one in self._imaged()}
+        wanted = {image_of(one): (f"/{one}", {f"/{one}": self._toolset.program(one)}) for one in IMAGED}
         shells = {f"/bin/{name}": busybox for name in ("sh", "mkdir", "rm")}
         wanted[HELPER] = ("/bin/sh", shells)
         for name, (entrypoint, contents) in wanted.items():
@@ -206,16 +241,6 @@ class Node:
             self._ctr("containers", "rm", one, missing=True)
         return bool(found)
 
-    def _imaged(self) -> list[Asset]:
-        return [one for one in IMAGED if one in _NEEDED or self._is_built(one)]
-
-    def _is_built(self, asset: Asset) -> bool:
-        try:
-            self._toolset.program(asset)
-        except AssetError:
-            return False
-        return True
-
     def _ctr(self, *arguments: str, missing: bool = False) -> str:
         """What ctr prints; ``missing`` says that what it acts on may be gone."""
         command = (program("ctr"), "-a", str(self.settings.socket), "-n", "k8s.io", *arguments)
@@ -235,13 +260,8 @@ class Node:
         self.kubectl("patch", "node", node, "--subresource=status", "--type=json", "-p", json.dumps(patch))
 
     def _neighbours(self, keys: Keys) -> None:
-        """What the platform works with: KServe, Gateway API, KEDA's definitions."""
-        upstream = [
-            self._toolset.definitions(one) for one in (Definitions.KSERVE, Definitions.GATEWAY, Definitions.KEDA)
-        ]
-        self.apply_objects(
-            [*load_crds(EXTERNAL_CRDS / "opentelemetry.yaml"), *(one for some in upstream for one in some)]
-        )
+        """What the platform works with: KServe, and a gateway."""
+        self.apply_objects([one for some in _UPSTREAM for one in self._toolset.definitions(some)])
         self.apply("definitions.yaml")
         self.apply_objects(self._kserve(keys))
         self.apply("kserve.yaml")
@@ -250,6 +270,16 @@ class Node:
         self.rolled_out("traefik", "traefik")
         shipped = self._toolset.definitions(Definitions.KSERVE_WEBHOOKS)
         self.apply_objects(kserve.webhooks(shipped, _kserve_client, keys.authority.cert_pem.bytes()))
+
+    def _autoscaling(self, keys: Keys) -> None:
+        certificate, key = keys.webhook(f"opentelemetry-webhook.{_TELEMETRY}.svc")
+        texts = {"authority": keys.authority.cert_pem.bytes().decode(), "certificate": certificate, "key": key}
+        self.apply(
+            "autoscaling.yaml", **{name: base64.b64encode(text.encode()).decode() for name, text in texts.items()}
+        )
+        self.rolled_out("kube-system", "metrics-server")
+        self.rolled_out("keda", "keda-operator", "keda-metrics-apiserver", "keda-otel-scaler")
+        self.rolled_out(_TELEMETRY, "opentelemetry-operator")
 
     def _kserve(self, keys: Keys) -> list[JsonObject]:
         """The namespace, settings and certificate of KServe."""

@@ -8,7 +8,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -217,7 +217,8 @@ class Programs:
             "cert-dir": settings.run / "kubelet-pki",
         }
         ready = _answers(f"http://{LOOPBACK}:{_KUBELET_HEALTH}/healthz")
-        return self._daemon(Asset.KUBELET, flags, ready)
+        # A container runtime that answers may not have read its containers yet, and the kubelet does not wait for that.
+        return replace(self._daemon(Asset.KUBELET, flags, ready), retried=True)
 
     def proxy(self) -> Daemon:
         """The proxy that makes Services work, with nftables: IPVS is in few kernels, iptables is on its way out."""

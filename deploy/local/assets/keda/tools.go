@@ -1,8 +1,9 @@
 //go:build tools
 
-// The operator is built from here, too: named, so that go.mod and go.sum pin all it needs.
+// The operator and the metrics adapter are built from here, too: named, so that go.mod and go.sum pin all they need.
 package main
 
 import (
+	_ "github.com/kedacore/keda/v2/cmd/adapter"
 	_ "github.com/kedacore/keda/v2/cmd/operator"
 )
