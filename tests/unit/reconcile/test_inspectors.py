@@ -87,6 +87,15 @@ def test_an_evicted_pod_counts_until_it_is_replaced() -> None:
     assert only_error(inspect_pods("Pods", [bare, replacement])) == (Category.INVALID_SPEC, "PodFailed")
 
 
+@pytest.mark.spec("FW-141")
+def test_an_engine_that_was_evicted_and_ended_well_serves_nothing() -> None:
+    made_by = owner(make(POD, "set") | {"kind": "ReplicaSet"})
+    evicted = pod("evicted", "Succeeded", terminated("engine", 0, "Completed"), owners=[made_by])
+    pending = pod("new", "Pending", owners=[made_by])
+    assert inspect_pods("Pods", [evicted, pending]).reason == "PodsPending"
+    assert only_error(inspect_pods("Pods", [evicted])) == (Category.MISSING_DOWNSTREAM, "NoPods")
+
+
 @pytest.mark.spec("FW-144", "DI-P11")
 def test_a_container_that_can_not_be_made() -> None:
     component = inspect_pods("Pods", [pod("a", "Pending", waiting("x", "CreateContainerConfigError", "secret gone"))])

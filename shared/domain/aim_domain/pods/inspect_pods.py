@@ -86,6 +86,7 @@ _SCHEDULING_PROBLEMS: Final = frozenset(
     {"FailedScheduling", "FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox"}
 )
 _STEPS_FORWARD: Final = frozenset({"Scheduled", "Pulling"})
+_ENDED: Final = frozenset({PodPhase.FAILED, PodPhase.SUCCEEDED})
 _REPLICA_SET: Final = "ReplicaSet"
 _OLDEST: Final = datetime.min.replace(tzinfo=UTC)
 
@@ -128,19 +129,24 @@ def _considered(pods: Sequence[Pod], *, of_job: bool) -> Sequence[Pod]:
     staying = [pod for pod in pods if pod.metadata.deletion_timestamp is None]
     if of_job:
         return newest_pod(staying)
-    latest = max((_created(pod) for pod in staying if pod.status.phase != PodPhase.FAILED), default=None)
-    return [pod for pod in staying if not _is_replaced(pod, latest)]
+    latest = max((_created(pod) for pod in staying if pod.status.phase not in _ENDED), default=None)
+    return [pod for pod in staying if not _is_left_over(pod, latest)]
 
 
-def _is_replaced(pod: Pod, latest: datetime | None) -> bool:
-    """Whether a pod is what an eviction left: its object stays for hours after a ReplicaSet has replaced it.
+def _is_left_over(pod: Pod, latest: datetime | None) -> bool:
+    """Whether a pod has ended that a ReplicaSet replaces, as an evicted one: its object stays for hours.
+
+    A pod that ends well on SIGTERM has Succeeded even so, but serves nothing any more. A failed one counts until a pod
+    has come in its place.
 
     Args:
-        latest: when the newest pod that has not failed was created.
+        latest: when the newest pod that has not ended was created.
     """
-    if pod.status.phase != PodPhase.FAILED or latest is None or _created(pod) > latest:
+    if not any(owner.controller and owner.kind == _REPLICA_SET for owner in pod.metadata.owner_references):
         return False
-    return any(owner.controller and owner.kind == _REPLICA_SET for owner in pod.metadata.owner_references)
+    if pod.status.phase == PodPhase.FAILED:
+        return latest is not None and _created(pod) <= latest
+    return pod.status.phase == PodPhase.SUCCEEDED
 
 
 def newest_pod(pods: Sequence[Pod]) -> Sequence[Pod]:
