@@ -9,6 +9,7 @@ STAMP := $(VENV)/.setup-stamp
 export PYTHONDONTWRITEBYTECODE :=
 # What has the API server: "embedded", or "real" for the programs that make kube-assets builds.
 CLUSTER ?= embedded
+COMMA := ,
 # Runs pytest, and a failed test once more by itself if it starts real programs: docs/development/flaky.md. Before -- stand
 # variables of the tests.
 LANE = PYTHONPATH=tests $(BIN)/python -m support.repeated lane "$@ $(MAKEOVERRIDES)"
@@ -18,7 +19,7 @@ LONGEST := tests/chaos/test_service_leaders.py tests/e2e/test_killed_services.py
   tests/e2e/test_demo_command.py tests/integration/downloader/test_hub_download.py tests/integration/serving \
   tests/integration/runtime tests/integration/downloader tests/unit/test_bad_values.py
 
-.PHONY: kube-assets node-assets node node-down external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real used-permissions flaky test-registry test-alerts test-console test-replay test-upgrade compatibility lint format crds crds-check chart chart-check reference manifests image-packages images engine-images images-table images-push images-check test-built-images image-trees test-images sbom bench costs docs mutants spec-coverage lock clean
+.PHONY: kube-assets node-assets node node-down test-node external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real used-permissions flaky test-registry test-alerts test-console test-replay test-upgrade compatibility lint format crds crds-check chart chart-check reference manifests image-packages images engine-images images-table images-push images-check test-built-images image-trees test-images sbom bench costs docs mutants spec-coverage lock clean
 
 setup: $(STAMP)
 
@@ -49,10 +50,16 @@ test-unit: setup
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal tests/unit
 
 # Everything that can go wrong around the platform, as long as SECONDS allows: docs/development/chaos.md.
-# SEED repeats a run, ONLY=R6,R8 or ONLY=R1/serving-7 selects; CLUSTER=real takes real programs.
+# SEED repeats a run, ONLY=R6,R8 or ONLY=R1/serving-7 selects; CLUSTER=real takes real programs. CLUSTER=node: what goes
+# wrong on a real node, in eight minutes; ONLY=kubelet,registry selects by the names of the tests.
 chaos: setup
+ifeq ($(CLUSTER),node)
+	$(BIN)/python -m pytest tests/node/test_node_failures.py tests/node/test_node_failures_slow.py \
+	  $(if $(ONLY),-k "$(subst $(COMMA), or ,$(ONLY))")
+else
 	@PYTHONPATH=tests $(BIN)/python -m matrix --cluster $(CLUSTER) \
 	  $(if $(filter command line environment,$(origin SECONDS)),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY))
+endif
 
 # The suite of API behaviours against a real kube-apiserver with etcd, which make kube-assets builds.
 test-apiserver: setup
@@ -89,11 +96,20 @@ compatibility: setup
 
 # The end-to-end tests alone; CLUSTER=real runs them against real programs. CONTAINERS=1: services and downloads are
 # containers of their images; with CLUSTER=real, of the pods of the chart that helm installs.
+ifeq ($(CLUSTER),node)
+test-e2e: test-node
+else
 test-e2e: $(if $(CONTAINERS),image-trees,setup)
 	@rm -rf $(USED)/e2e
 	$(LANE) USED_PERMISSIONS=$(USED)/e2e CLUSTER=$(CLUSTER) $(if $(CONTAINERS),AIM_TEST_IMAGES=$(TREES)) -- \
 	  $(if $(filter embedded,$(CLUSTER)),--numprocesses $(WORKERS) --dist loadfile) tests/e2e \
 	  $(if $(CONTAINERS),tests/containers/test_containers.py $(if $(filter real,$(CLUSTER)),tests/containers/test_installed_check.py tests/containers/test_hooks.py))
+endif
+
+# On a real node, with the platform as the chart installs it: docs/development/node-lane.md. A node that runs is used and
+# stays. It needs make node-assets, and the images of make images engine-images BASE=local.
+test-node: setup
+	$(LANE) -- tests/node --ignore tests/node/test_node_failures_slow.py
 
 # What only a real control plane can show: webhooks, controllers, dry-run of everything that the services write.
 # KEDA=1 adds KEDA's operator, which make kube-assets KEDA=1 builds.

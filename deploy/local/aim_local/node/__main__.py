@@ -3,6 +3,7 @@
 import contextlib
 import os
 import select
+import shutil
 import time
 from typing import Annotated, Final
 
@@ -11,7 +12,13 @@ import typer
 from aim_local.assets import AssetError
 from aim_local.node.leftovers import leftovers
 from aim_local.node.node import Node
-from aim_local.node.requirements import NodeError, install_packages, require_linux_and_root
+from aim_local.node.requirements import (
+    NodeError,
+    install_packages,
+    missing_packages,
+    require_linux_and_root,
+    require_machine,
+)
 from aim_local.node.settings import NodeSettings
 
 app: Final = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
@@ -26,6 +33,23 @@ def packages() -> None:
             typer.echo(f"installed {', '.join(installed)}")
     except NodeError as error:
         raise _failed(error) from error
+
+
+@app.command("check")
+def check() -> None:
+    """Print why a node cannot start here: exit code 1 for the machine, 2 for programs that `make node-assets` makes."""
+    settings = NodeSettings.from_environment()
+    try:
+        require_linux_and_root()
+        if not missing_packages() or shutil.which("apt-get") is None:
+            require_machine(settings)
+    except NodeError as error:
+        raise _failed(error) from error
+    try:
+        Node(settings, typer.echo).require()
+    except (NodeError, AssetError) as error:
+        typer.echo(f"node: {error}", err=True)
+        raise typer.Exit(2) from error
 
 
 @app.command("up")

@@ -77,8 +77,7 @@ class Node:
         Raises:
             NodeError: the machine cannot run a node, another one runs, or a part does not start; nothing runs then.
         """
-        require_machine(self.settings)
-        self._require_programs()
+        self.require()
         with self._alone():
             if self.running:
                 raise NodeError(f"node {self.settings.name} running already; use it, or end it with `make node-down`")
@@ -89,6 +88,18 @@ class Node:
             except BaseException:
                 self._end()
                 raise
+
+    def require(self) -> None:
+        """Make sure that a node can start here.
+
+        Raises:
+            NodeError: the machine cannot run one, or a program is not built.
+        """
+        require_machine(self.settings)
+        try:
+            self._toolset.require(*_NEEDED, *Definitions)
+        except AssetError as error:
+            raise NodeError(str(error)) from error
 
     def stop(self) -> None:
         """End it and remove what it left on the machine, whatever state it is in; images and logs stay."""
@@ -294,12 +305,6 @@ class Node:
         }
         namespace: JsonObject = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": _KSERVE}}
         return [namespace, kserve.settings(shipped, _KSERVE), secret]
-
-    def _require_programs(self) -> None:
-        try:
-            self._toolset.require(*_NEEDED, *Definitions)
-        except AssetError as error:
-            raise NodeError(str(error)) from error
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

@@ -135,7 +135,7 @@ class NodePlatform:
             NodeError: an image is missing, or the registry refuses one.
         """
         command = (sys.executable, "-m", "aim_packaging", "images", "push", "--to", self.node.settings.registry)
-        _ran(command, {"PYTHONPATH": str(_ROOT / "deploy" / "packaging")}, "images")
+        _ran(command, {}, "images")
 
     def _start(self) -> None:
         if not self.node.running:
