@@ -1,0 +1,67 @@
+"""The release of the platform on a node: with other values for a while, and what is to be so afterwards."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from support.on_node import OnNode
+
+from aim_local.node import NodeError
+from aim_local.node.platform import NAMESPACE, RELEASE
+from controller_runtime import JsonObject
+
+UNCHECKED: Final[JsonObject] = {"check": {"enable": False}}
+"""Values of an upgrade that is not about the check, which takes as long as all the rest."""
+LEASES: Final = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
+_ROLLED_SECONDS: Final = 180
+
+
+async def install(node: OnNode, values: JsonObject | None = None, *arguments: str) -> None:
+    """`helm upgrade --install` with what a node needs and these values, until all of it is ready."""
+    await asyncio.to_thread(lambda: node.platform.install(values, *arguments))
+
+
+async def helm(node: OnNode, *arguments: str) -> str:
+    """What helm prints about the release's namespace; the test fails where it fails."""
+    return await asyncio.to_thread(lambda: node.platform.helm(*arguments, "-n", NAMESPACE))
+
+
+async def refused(node: OnNode, *arguments: str) -> str:
+    """What helm says when it fails; the test fails where it does not."""
+    try:
+        said = await helm(node, *arguments)
+    except NodeError as error:
+        return str(error)
+    raise AssertionError(f"helm {arguments} did not fail: {said}")
+
+
+@asynccontextmanager
+async def released(node: OnNode, values: JsonObject, *arguments: str) -> AsyncIterator[None]:
+    """The release with these values; afterwards it is as on every node."""
+    try:
+        await install(node, values, *arguments)
+        yield
+    finally:
+        await install(node)
+
+
+async def revision(node: OnNode) -> int:
+    """Number of the release's revision."""
+    secrets = await node.objects("secrets", "-n", NAMESPACE, "-l", f"owner=helm,name={RELEASE}")
+    return max(int(one["metadata"]["labels"]["version"]) for one in secrets)
+
+
+async def rolled_out(node: OnNode, *names: str) -> None:
+    """Wait until Deployments have the pods that they want, and no others."""
+    for name in names:
+        await node.kubectl(
+            "-n", NAMESPACE, "rollout", "status", f"deploy/aim-engine-{name}", f"--timeout={_ROLLED_SECONDS}s"
+        )
+
+
+async def leader(node: OnNode, service: str) -> str:
+    """Name of the pod that holds the Lease of a service; empty where none does."""
+    lease = (await node.api.get(f"{LEASES}/aim-{service}")).body
+    holder = str((lease.get("spec") or {}).get("holderIdentity") or "")
+    return holder.partition("_")[0]
