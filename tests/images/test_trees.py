@@ -25,6 +25,8 @@ from aim_local.processes import dying_with_parent
 from aim_packaging import tree
 
 IMAGE_USER: Final = 65532
+# The libraries of all images are installed for them.
+pytestmark = pytest.mark.timeout(1200)
 
 
 @pytest.fixture(scope="module")
