@@ -92,6 +92,9 @@ async def test_each_service_has_its_deployment_its_account_and_the_probes_of_the
             "initialDelaySeconds": 15,
             "periodSeconds": 20,
         }
+        startup = only["startupProbe"]
+        assert startup["httpGet"] == only["livenessProbe"]["httpGet"]
+        assert startup["periodSeconds"] * startup["failureThreshold"] == 180
         readiness = only["readinessProbe"]
         assert (readiness["initialDelaySeconds"], readiness["periodSeconds"]) == (5, 10)
         assert only["args"] == ["--leader-elect"]
