@@ -147,6 +147,7 @@ def test_kedas_autoscaler_carries_kedas_marks() -> None:
     made = hpa_for(scaled)
 
     assert scaled["kind"] == "ScaledObject"
+    assert scaled["metadata"]["labels"]["app"] == "isvc.chat-predictor"
     assert scaled["spec"]["triggers"][0]["metadata"]["metricQuery"] == (
         'sum(vllm:running{namespace="ns", deployment="chat-predictor"})'
     )

@@ -81,7 +81,12 @@ def autoscaler_for(isvc: JsonObject) -> JsonObject | None:
     """Its HorizontalPodAutoscaler or ScaledObject, by its class; None without autoscaling."""
     makers = {_CLASS_HPA: _hpa_for, _CLASS_KEDA: _scaled_object_for}
     maker = makers.get(autoscaler_class(isvc))
-    return maker(isvc) if maker else None
+    if maker is None:
+        return None
+    made = maker(isvc)
+    # KServe shares the labels with the Deployment's template, which also has this one.
+    made["metadata"]["labels"]["app"] = _app(isvc)
+    return made
 
 
 def collector_for(isvc: JsonObject) -> JsonObject | None:
@@ -230,8 +235,7 @@ def _scaled_object_for(isvc: JsonObject) -> JsonObject:
     asked = scaling.get("behavior") or {}
     behavior = {name: {_WINDOW: (asked.get(name) or {}).get(_WINDOW, default)} for name, default in _WINDOWS.items()}
     spec["advanced"] = {"horizontalPodAutoscalerConfig": {"behavior": behavior}}
-    owned = {**meta, "annotations": meta["annotations"]}
-    return _object(SCALED_OBJECT.api_version, SCALED_OBJECT.kind, owned, spec)
+    return _object(SCALED_OBJECT.api_version, SCALED_OBJECT.kind, meta, spec)
 
 
 def _trigger(metric: JsonObject, meta: JsonObject) -> JsonObject:
