@@ -41,7 +41,7 @@ def snapshot() -> Snapshot:
         "iptables": frozenset(_rules("iptables-save")),
         "ip6tables": frozenset(_rules("ip6tables-save")),
         "ipset": frozenset(_run("ipset", "list", "-n")),
-        "cgroups": frozenset(folder for folder, _, _ in os.walk("/sys/fs/cgroup")),
+        "cgroups": frozenset(_cgroups()),
         "sysctls": frozenset(_sysctls()),
         "files": frozenset(_names(_PLACES)) - _UNNAMED,
     }
@@ -79,6 +79,14 @@ def _mounts() -> Iterator[str]:
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         words = line.split()
         yield f"{words[4]} {words[words.index('-') + 1]}"
+
+
+def _cgroups() -> Iterator[str]:
+    """The upmost groups of each hierarchy: those further down come and go with whatever runs here."""
+    for line in Path("/proc/mounts").read_text().splitlines():
+        _, place, kind, *_ = line.split()
+        if kind in {"cgroup", "cgroup2"}:
+            yield from (str(one) for one in Path(place).iterdir() if one.is_dir())
 
 
 def _addresses() -> Iterator[str]:

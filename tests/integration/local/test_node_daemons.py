@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,16 @@ def daemons(tmp_path: Path) -> Iterator[Daemons]:
 
 def daemon(*command: str, ready: Callable[[], str] = lambda: "", **env: str) -> Daemon:
     return Daemon("one", command or SLEEPS, ready, env)
+
+
+@contextmanager
+def other_process(*command: str) -> Iterator["subprocess.Popen[str]"]:
+    """A process that is none of the node's; it ends with the test, however that ends."""
+    with subprocess.Popen(command or SLEEPS, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def running(daemons: Daemons) -> int:
@@ -105,7 +116,7 @@ def test_one_that_ended_while_it_was_started_does_not_run(daemons: Daemons, tmp_
 def test_a_number_that_another_process_has_got_is_not_taken_for_ours(daemons: Daemons, tmp_path: Path) -> None:
     daemons.start(daemon())
     ours = running(daemons)
-    with subprocess.Popen(SLEEPS) as foreign:
+    with other_process() as foreign:
         try:
             record(daemons, tmp_path, pid=foreign.pid, started=1)
             assert daemons.pid("one") is None
@@ -113,7 +124,6 @@ def test_a_number_that_another_process_has_got_is_not_taken_for_ours(daemons: Da
             assert foreign.poll() is None
             assert daemons.names() == []
         finally:
-            foreign.kill()
             os.kill(ours, signal.SIGKILL)
 
 
@@ -193,11 +203,9 @@ time.sleep(600)
 
 
 def test_it_outlives_a_starter_that_is_killed_and_is_found(daemons: Daemons, tmp_path: Path) -> None:
-    command = (sys.executable, "-c", STARTER, str(tmp_path))
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as starter:
+    with other_process(sys.executable, "-c", STARTER, str(tmp_path)) as starter:
         assert starter.stdout is not None
         assert starter.stdout.readline() == "started\n"
-        # As a terminal does that is closed, and then for good.
         os.kill(starter.pid, signal.SIGKILL)
     pid = running(daemons)
     assert state(pid) in "SR"
@@ -224,15 +232,16 @@ commands.app()
 
 
 def test_down_waits_for_the_end_of_a_process() -> None:
-    with subprocess.Popen(SLEEPS) as awaited:
-        command = (sys.executable, "-c", KEEPER, "down", "--after", str(awaited.pid))
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as keeper:
-            wait_for(lambda: watches(keeper.pid, awaited.pid))
-            assert keeper.poll() is None
-            awaited.kill()
-            said, _ = keeper.communicate(timeout=60)
-            assert said == "stops\nthe node has ended, and left nothing\n"
-            assert keeper.returncode == 0
+    with (
+        other_process() as awaited,
+        other_process(sys.executable, "-c", KEEPER, "down", "--after", str(awaited.pid)) as keeper,
+    ):
+        wait_for(lambda: watches(keeper.pid, awaited.pid))
+        assert keeper.poll() is None
+        awaited.kill()
+        said, _ = keeper.communicate(timeout=60)
+        assert said == "stops\nthe node has ended, and left nothing\n"
+        assert keeper.returncode == 0
 
 
 def watches(pid: int, other: int) -> bool:

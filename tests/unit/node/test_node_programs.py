@@ -9,10 +9,12 @@ import yaml
 from aim_local.assets import Program, Toolset
 from aim_local.assets.cache import Cache
 from aim_local.node import NodeSettings
+from aim_local.node import programs as of_node
 from aim_local.node.daemons import Daemon
 from aim_local.node.keys import FRONT_PROXY, Keys
 from aim_local.node.platform import node_values
 from aim_local.node.programs import MIRRORED, Programs
+from aim_local.ports import free_port
 
 
 @pytest.fixture
@@ -158,9 +160,10 @@ def test_kube_router_enforces_policies_and_routes_nothing(programs: Programs) ->
     }
 
 
-def test_a_program_that_does_not_listen_is_not_ready(programs: Programs) -> None:
-    ready = programs.etcd().ready()
-    assert ready.startswith("http://127.0.0.1:26444/readyz does not answer: ")
+def test_a_program_that_does_not_listen_is_not_ready(programs: Programs, monkeypatch: pytest.MonkeyPatch) -> None:
+    port = free_port()  # on its own one a node of this machine may listen
+    monkeypatch.setattr(of_node, "_ETCD", port)
+    assert programs.etcd().ready().startswith(f"http://127.0.0.1:{port}/readyz does not answer: ")
 
 
 def test_the_chart_reads_images_where_the_kubelet_does() -> None:

@@ -160,7 +160,8 @@ def test_the_last_of_two_mounts_at_one_place_counts(settings: NodeSettings, mach
 
 
 def test_a_mount_beside_the_folder_does_not_count(settings: NodeSettings, machine: Machine) -> None:
-    machine.path("/proc/mounts").write_text(f"/dev/vda / ext4 rw 0 0\nx {settings.folder}-other overlay rw 0 0\n")
+    beside = settings.folder.with_name("nod")  # begins as the folder does
+    machine.path("/proc/mounts").write_text(f"/dev/vda / ext4 rw 0 0\nx {beside} overlay rw 0 0\n")
     require_machine(settings, machine)
 
 
