@@ -56,6 +56,23 @@ def test_what_others_define() -> None:
     assert marks(doctor.foreign_definitions(with_keda)) == [Mark.OK] * 3
 
 
+@pytest.mark.spec("FW-612")
+def test_leaders_and_since_when_a_service_has_none() -> None:
+    def lease(service: str, holder: str, renewed: str) -> JsonObject:
+        spec = {"holderIdentity": holder, "leaseDurationSeconds": 15, **({"renewTime": renewed} if renewed else {})}
+        return {"metadata": {"name": f"aim-{service}"}, "spec": spec}
+
+    former = (NOW - timedelta(minutes=1)).isoformat()
+    leases = [lease("discovery", "me", NOW.isoformat()), lease("serving", "me", former), lease("routing", "", "")]
+    found = list(doctor.leading(leases, NOW))
+    assert [(one.mark, one.what) for one in found] == [
+        (Mark.OK, "discovery is led by me"),
+        (Mark.BAD, f"no process leads serving since {former}"),
+        (Mark.BAD, "no process leads routing and its Lease is released"),
+    ]
+    assert all("component=" in one.remedy for one in found[1:])
+
+
 @pytest.mark.spec("FW-612", "FW-539")
 def test_definitions_of_this_release_and_of_an_older_one() -> None:
     assert marks(doctor.own_definitions(OURS)) == [Mark.OK]

@@ -386,11 +386,11 @@ def leading(leases: list[JsonObject], now: datetime) -> Iterator[Finding]:
     for one in leaders_of(leases, now):
         if not one.late:
             yield Finding("leaders", Mark.OK, f"{one.service} is led by {one.holder}")
-        elif one.renewed and datetime.fromisoformat(one.renewed) <= now:
-            remedy = f"see whether it runs: kubectl get pods -A -l app.kubernetes.io/component={one.service}"
-            yield Finding("leaders", Mark.BAD, f"nobody leads {one.service} since {one.renewed}", remedy)
         else:
-            yield Finding("leaders", Mark.BAD, f"nobody has ever led {one.service}", "see whether it runs")
+            # A released Lease has neither holder nor time.
+            ended = f"since {one.renewed}" if one.renewed else "and its Lease is released"
+            remedy = f"see whether it runs: kubectl get pods -A -l app.kubernetes.io/component={one.service}"
+            yield Finding("leaders", Mark.BAD, f"no process leads {one.service} {ended}", remedy)
 
 
 def unasked_broker(why: str = "") -> Finding:
