@@ -1,6 +1,6 @@
 """Autoscaling with KServe, KEDA, the HPA controller, metrics-server and the OpenTelemetry operator, all real."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,11 @@ from support.nats import eventually
 from support.on_node import OnNode
 from support.scaling import reason_of, shown
 
+from aim_local.actors.hpa_status import Outcome
+from aim_local.actors.hpa_status import status_for as hpa_status
+from aim_local.actors.keda_objects import hpa_for, hpa_name
+from aim_local.actors.keda_objects import status_for as scaled_object_status
+from aim_local.actors.kserve_objects import autoscaler_for, collector_for
 from controller_runtime import JsonObject
 
 SLOW = [{"name": "AIM_ENGINE_SECONDS_PER_TOKEN", "value": "0.1"}]
@@ -140,3 +145,73 @@ async def test_cpu_load_adds_a_second_pod_and_its_end_removes_it(scaling: OnNode
         await node.until(path, lambda obj: shown(obj) == ("Running", "1/1 (1-2)"), SECONDS)
         output = await timeline(node, namespace, "replicas 1 → 2: cpu ", "% of target 80%", "replicas 2 → 1: cpu ")
         assert f"HorizontalPodAutoscaler {namespace}/" in output
+
+
+@pytest.mark.spec("SV-185")
+async def test_the_actors_write_what_the_real_controllers_write(scaling: OnNode) -> None:
+    node = scaling
+    async with node.namespace("alike", **ADMITS_SIDECARS) as namespace:
+        scaled = by_metric(RUNNING, least=1, target="2", names=(RUNNING,))
+        await node.running(await node.service(namespace, "chat", **scaled), SECONDS)
+        (isvc,) = await node.objects("inferenceservices", "-n", namespace)
+        (deployment,) = await node.objects("deployments", "-n", namespace)
+
+        (scaled_object,) = await node.objects("scaledobjects", "-n", namespace)
+        assert_covers(scaled_object, autoscaler_for(isvc))
+        (collector,) = await node.objects("opentelemetrycollectors", "-n", namespace)
+        assert_covers(collector, collector_for(isvc))
+        # For the length of the window the first recommendation, one replica, counts; then no metric asks for any.
+        where = f"/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers/{hpa_name(scaled_object)}"
+        hpa = await node.until(where, lambda obj: reason_in(obj, "AbleToScale") == "ReadyForNewScale", 90)
+        assert_covers(hpa, hpa_for(scaled_object))
+        (scaled_object,) = await node.objects("scaledobjects", "-n", namespace)
+
+        outcome = Outcome(current=1, desired=1, asked=0, rescaled=False, failed=False)
+        assert conditions(hpa["status"]) == conditions(hpa_status(hpa, outcome, ""))
+        wanted = scaled_object_status(scaled_object, deployment, hpa, active=False)
+        assert conditions(scaled_object["status"]) == conditions(wanted)
+        members = ("externalMetricNames", "triggersActivity", "hpaName", "scaleTargetKind", "originalReplicaCount")
+        assert {one: scaled_object["status"].get(one) for one in members} == {one: wanted.get(one) for one in members}
+
+
+def assert_covers(real: JsonObject, simulated: JsonObject | None) -> None:
+    """Everything that an actor writes is in the real object, except UIDs and the version of a build without release."""
+    assert simulated is not None
+    for path, value in leaves(simulated):
+        if path[-1] not in {"uid", "app.kubernetes.io/version"}:
+            assert at(real, path) == value, path
+
+
+def reason_in(obj: JsonObject, condition: str) -> str:
+    """Reason of a condition; empty without it."""
+    found = (obj.get("status") or {}).get("conditions") or ()
+    return next((str(one["reason"]) for one in found if one["type"] == condition), "")
+
+
+def leaves(value: object, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], object]]:
+    """All scalars with their paths."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from leaves(inner, (*path, name))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from leaves(inner, (*path, index))
+    else:
+        yield path, value
+
+
+def at(value: object, path: tuple[str | int, ...]) -> object:
+    """The member at a path; None if it is missing."""
+    for step in path:
+        if isinstance(value, dict) and isinstance(step, str):
+            value = value.get(step)
+        elif isinstance(value, list) and isinstance(step, int) and step < len(value):
+            value = value[step]
+        else:
+            return None
+    return value
+
+
+def conditions(status: JsonObject) -> dict[str, tuple[str, str, str]]:
+    """Status, reason and message by type."""
+    return {one["type"]: (one["status"], one.get("reason", ""), one.get("message", "")) for one in status["conditions"]}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from aim_local.actors.hpa_status import Outcome, desired_replicas
+from aim_local.actors.hpa_status import Outcome, desired_replicas, recommendation
 from aim_local.actors.hpa_status import status_for as hpa_status
 from aim_local.actors.keda_objects import hpa_for, replicas_for, scaling_event
 from aim_local.actors.keda_objects import status_for as scaled_object_status
@@ -285,3 +285,13 @@ def test_the_autoscaler_stays_within_its_bounds(
     assert reasons.get("ScalingLimited", "") == limited
     expected = "FailedGetResourceMetric" if failed else "ValidMetricFound"
     assert reasons["ScalingActive"] == (expected if current else "ScalingDisabled")
+
+
+def test_cpu_asks_for_one_replica_at_least() -> None:
+    by_cpu = autoscaler_for(isvc("hpa", minReplicas=1, maxReplicas=4))
+    scaled = autoscaler_for(isvc("keda", minReplicas=1, maxReplicas=4, autoScaling={"metrics": [METRIC]}))
+    assert by_cpu is not None
+    assert scaled is not None
+    scaled["metadata"]["uid"] = "so-1"
+    assert [recommendation(by_cpu, asked) for asked in (0, 3)] == [1, 3]
+    assert [recommendation(hpa_for(scaled), asked) for asked in (0, 3)] == [0, 3]

@@ -6,7 +6,7 @@ from typing import final
 from aim_domain import labels
 from aim_local.actors.asked_replicas import asked_replicas
 from aim_local.actors.failures import Failure
-from aim_local.actors.hpa_status import Outcome, desired_replicas, status_for
+from aim_local.actors.hpa_status import Outcome, desired_replicas, recommendation, status_for
 from aim_local.actors.informer import Informer
 from aim_local.actors.kinds import DEPLOYMENT
 from aim_local.actors.objects import is_going, labels_of, now_text
@@ -59,7 +59,7 @@ class HorizontalPodAutoscalers:
             return
         target = self._deployments.get(Key(key.namespace, autoscaler["spec"]["scaleTargetRef"]["name"]))
         isvc = self._inference_services.get(Key(key.namespace, _service_name(autoscaler)))
-        asked = asked_replicas(autoscaler, isvc)
+        asked = recommendation(autoscaler, asked_replicas(autoscaler, isvc))
         failed = self._failures.of(Failure.METRICS, autoscaler, isvc) is not None
         replicas = target["spec"].get("replicas", 1) if target else None
         desired = desired_replicas(autoscaler, asked, replicas, failed=failed)

@@ -39,6 +39,12 @@ class Outcome:
         return self.current == 0
 
 
+def recommendation(autoscaler: JsonObject, asked: int) -> int:
+    """Replicas that the metrics ask for; one at least by CPU or memory, of which every pod uses some."""
+    by_resource = any("resource" in one for one in autoscaler["spec"].get("metrics") or ())
+    return max(1, asked) if by_resource else asked
+
+
 def desired_replicas(autoscaler: JsonObject, asked: int, current: int | None, *, failed: bool) -> int:
     """Within the bounds, what is asked for; without metrics, what there is; none, where there is none."""
     if current == 0:
