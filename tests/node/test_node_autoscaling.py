@@ -147,6 +147,21 @@ async def test_cpu_load_adds_a_second_pod_and_its_end_removes_it(scaling: OnNode
         assert f"HorizontalPodAutoscaler {namespace}/" in output
 
 
+@pytest.mark.spec("SV-196")
+async def test_a_restricted_namespace_rejects_the_collector(scaling: OnNode) -> None:
+    node = scaling
+    async with node.namespace("refused") as namespace:
+        path = await node.service(namespace, "chat", **by_metric(RUNNING, least=1, target="2", names=(RUNNING,)))
+
+        async def is_explained() -> bool:
+            why = (await aim(node, "why", "aimservice", f"{namespace}/chat")).out
+            return 'violates PodSecurity "restricted' in why and f'container "{SIDECAR}"' in why
+
+        await eventually(is_explained, "aim why names the container", within=SECONDS, interval=2)
+        service = await node.until(path, lambda obj: reason_of(obj, "InferenceServicePodsReady") == "NoPods", 60)
+        assert shown(service)[0] == "Starting"
+
+
 @pytest.mark.spec("SV-185")
 async def test_the_actors_write_what_the_real_controllers_write(scaling: OnNode) -> None:
     node = scaling
