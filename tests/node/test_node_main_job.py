@@ -47,7 +47,7 @@ async def test_an_answer_is_streamed(node: OnNode) -> None:
 
 
 async def streamed(node: OnNode, route: str) -> list[str]:
-    body: JsonObject = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "Hello"}]}
+    body: JsonObject = {"stream": True, "messages": [{"role": "user", "content": "Hello"}]}
     url = f"{node.gateway}{route}/v1/chat/completions"
     async with aiohttp.ClientSession() as session, session.post(url, json=body) as answer:
         assert answer.status == 200
@@ -82,12 +82,12 @@ async def test_two_namespaces_have_services_of_the_same_name(node: OnNode) -> No
 
 async def test_a_request_longer_than_its_timeout_is_ended_by_the_gateway(node: OnNode) -> None:
     async with node.namespace("timeout") as namespace:
-        env = [{"name": "AIM_SIMULATED_SECONDS_PER_TOKEN", "value": "0.5"}]
+        env = [{"name": "AIM_ENGINE_SECONDS_PER_TOKEN", "value": "0.5"}]
         routing = {"enabled": True, "requestTimeout": "2s"}
         service = await node.running(await node.service(namespace, "slow", env=env, routing=routing))
         route = service["status"]["routing"]["path"]
         await node.ask(route, max_tokens=1)
-        body = {"model": "m", "max_tokens": 60, "messages": [{"role": "user", "content": "Hello " * 60}]}
+        body = {"max_tokens": 60, "messages": [{"role": "user", "content": "Hello " * 60}]}
         url = f"{node.gateway}{route}/v1/chat/completions"
         async with aiohttp.ClientSession() as session, session.post(url, json=body) as answer:
             assert answer.status in {502, 504}
@@ -98,6 +98,8 @@ async def test_what_was_deleted_leaves_no_pod_route_or_service(node: OnNode) -> 
         path = await node.service(namespace, "chat")
         await node.running(path)
         await node.api.delete(path)
-        for kind in ("inferenceservices", "httproutes", "deployments", "pods", "services"):
+        for kind in ("inferenceservices", "httproutes", "deployments", "services"):
             await node.kubectl("wait", "--for=delete", kind, "--all", "-n", namespace, "--timeout=120s")
+        predictors = ("pods", "-l", "serving.kserve.io/inferenceservice")
+        await node.kubectl("wait", "--for=delete", *predictors, "-n", namespace, "--timeout=120s")
         assert await node.objects("aimartifacts", "-n", namespace), "weights stay for the next service"

@@ -92,14 +92,20 @@ class OnNode:
 
     async def ask(self, path: str, text: str = "Hello", *, seconds: float = 30, **body: object) -> JsonObject:
         """The answer of a model through the gateway; the gateway learns of routes and pods a moment later."""
-        whole = {"model": "m", "messages": [{"role": "user", "content": text}], **body}
-        async with aiohttp.ClientSession(self.gateway) as session, asyncio.timeout(seconds):
-            while True:
-                async with session.post(f"{path}/v1/chat/completions", json=whole) as answer:
-                    if answer.status == 200:
-                        found: JsonObject = loads(await answer.read())
-                        return found
-                await asyncio.sleep(0.2)
+        whole = {"messages": [{"role": "user", "content": text}], **body}
+        last = "no answer"
+        try:
+            async with aiohttp.ClientSession(self.gateway) as session, asyncio.timeout(seconds):
+                while True:
+                    async with session.post(f"{path}/v1/chat/completions", json=whole) as answer:
+                        content = await answer.read()
+                        if answer.status == 200:
+                            found: JsonObject = loads(content)
+                            return found
+                        last = f"{answer.status} {content[:300]!r}"
+                    await asyncio.sleep(0.2)
+        except TimeoutError:
+            pytest.fail(f"{path} answers {last} after {seconds:g} s")
 
     async def kubectl(self, *arguments: str, given: object | None = None) -> str:
         """What kubectl prints; the test fails where it fails."""
