@@ -179,7 +179,11 @@ async def test_the_actors_write_what_the_real_controllers_write(scaling: OnNode)
         where = f"/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers/{hpa_name(scaled_object)}"
         hpa = await node.until(where, lambda obj: reason_in(obj, "AbleToScale") == "ReadyForNewScale", 90)
         assert_covers(hpa, hpa_for(scaled_object))
-        (scaled_object,) = await node.objects("scaledobjects", "-n", namespace)
+        where = f"/apis/keda.sh/v1alpha1/namespaces/{namespace}/scaledobjects/{scaled_object['metadata']['name']}"
+        polled = ("ScalerNotActive", "HPAActive")
+        scaled_object = await node.until(
+            where, lambda obj: (reason_in(obj, "Active"), reason_in(obj, "HPAActive")) == polled, 90
+        )
 
         outcome = Outcome(current=1, desired=1, asked=0, rescaled=False, failed=False)
         assert conditions(hpa["status"]) == conditions(hpa_status(hpa, outcome, ""))

@@ -53,7 +53,7 @@ async def soon_scaled_down(node: OnNode, seconds: int) -> AsyncIterator[None]:
 async def load(node: OnNode, route: str, requests: int, tokens: int = 100_000) -> AsyncIterator[None]:
     """Keep this number of streamed requests running while the context is open."""
     messages = [{"role": "user", "content": "a " * 500}]
-    body = {"model": await served_model(node, route), "stream": True, "max_tokens": tokens, "messages": messages}
+    body = {"stream": True, "max_tokens": tokens, "messages": messages}
 
     async def again() -> None:
         while True:
@@ -75,21 +75,9 @@ async def load(node: OnNode, route: str, requests: int, tokens: int = 100_000) -
             await asyncio.gather(*running, return_exceptions=True)
 
 
-async def served_model(node: OnNode, route: str) -> str:
-    """Name under which the engine behind a route serves its model."""
-    async with aiohttp.ClientSession(node.gateway) as session:
-        while True:
-            async with session.get(f"{route}/v1/models") as answer:
-                if answer.status == 200:
-                    found: JsonObject = await answer.json()
-                    return str(found["data"][0]["id"])
-            await asyncio.sleep(0.5)
-
-
 async def answering_pods(node: OnNode, route: str, requests: int = 6) -> set[str]:
     """Pods that answer short requests; the simulated engine names its pod."""
-    model = await served_model(node, route)
-    answers = [await node.ask(route, model=model, max_tokens=8) for _ in range(requests)]
+    answers = [await node.ask(route, max_tokens=8) for _ in range(requests)]
     return {one["choices"][0]["message"]["content"].split(" on pod ")[1].split(".")[0] for one in answers}
 
 
