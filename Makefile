@@ -107,9 +107,9 @@ test-e2e: $(if $(CONTAINERS),image-trees,setup)
 endif
 
 # On a real node, with the platform as the chart installs it: docs/development/node-lane.md. A node that runs is used and
-# stays. It needs make node-assets, and the images of make images engine-images BASE=local.
+# stays. It needs make node-assets, and the images of make images engine-images BASE=local. ONLY="files" selects.
 test-node: setup
-	$(LANE) -- tests/node --ignore tests/node/test_node_failures_slow.py
+	$(LANE) -- $(or $(ONLY),tests/node --ignore tests/node/test_node_failures_slow.py)
 
 # What only a real control plane can show: webhooks, controllers, dry-run of everything that the services write.
 # KEDA=1 adds KEDA's operator, which make kube-assets KEDA=1 builds.
