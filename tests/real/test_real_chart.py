@@ -363,6 +363,28 @@ async def test_installed_upgraded_and_uninstalled_the_definitions_and_their_obje
     assert "deletionTimestamp" not in crd.body["metadata"]
 
 
+@pytest.mark.spec("FW-537")
+async def test_one_broker_becomes_three_where_its_statefulset_was_deleted(
+    real_cluster: RealCluster, api: RawApi
+) -> None:
+    config = ("--kubeconfig", str(real_cluster.kubeconfig_for(User.KUBECTL)), "-n", "brokers-test", "--no-hooks")
+    first = await helm("install", "engine", ENGINE, *config, "--create-namespace", "--take-ownership")
+    assert first.status == 0, first.errors
+    three = ("upgrade", "engine", ENGINE, *config, "--set", "nats.replicas=3")
+    refused = await helm(*three)
+    assert refused.status != 0
+    assert "run `kubectl -n brokers-test delete statefulset aim-engine-nats`, then this command again" in refused.errors
+    statefulset = "/apis/apps/v1/namespaces/brokers-test/statefulsets/aim-engine-nats"
+    assert (await api.get(statefulset)).body["spec"]["replicas"] == 1
+    await api.delete(statefulset)
+    await api.until_gone(statefulset)
+    for _ in range(2):
+        done = await helm(*three)
+        assert done.status == 0, done.errors
+    assert (await api.get(statefulset)).body["spec"]["replicas"] == 3
+    assert (await helm("uninstall", "engine", *config)).status == 0
+
+
 @pytest.mark.spec("FW-539")
 async def test_the_plain_manifests_are_those_of_the_chart_and_kubectl_takes_them(real_cluster: RealCluster) -> None:
     folder = CHARTS.parent / "manifests"
