@@ -19,7 +19,7 @@ from support.node_pods import (
     printed,
     waiting_pod,
 )
-from support.node_release import UNCHECKED, helm, install, released
+from support.node_release import UNCHECKED, helm, released
 from support.on_node import OnNode
 
 from aim_local.node.platform import CHART, NAMESPACE, RELEASE
@@ -31,6 +31,7 @@ _REMOTE: Final = "203.0.113.10"
 """An address of the internet that is kept for documentation."""
 _REMOTE_PORTS: Final = (80, 443, 5000, 9999)
 _OWN: Final = {"app.kubernetes.io/name": "aim-engine", "app.kubernetes.io/instance": RELEASE}
+_POLICIES: Final = f"/apis/networking.k8s.io/v1/namespaces/{NAMESPACE}/networkpolicies"
 _SECONDS: Final = 60
 """Until the rights of a new pod, and of a new policy, are in force."""
 
@@ -71,13 +72,11 @@ class Network:
 
     Attributes:
         sources: by the names of `ALLOWED`.
-        viewers: namespace whose pods may use the console.
     """
 
     node: OnNode
     sources: dict[str, Source]
     targets: dict[str, Target]
-    viewers: str
 
     def of(self, source: str) -> dict[str, Target]:
         """The targets of a source: a pod always reaches itself."""
@@ -85,11 +84,6 @@ class Network:
         if source == "broker":
             own |= {name for name in self.targets if name.startswith("broker")}
         return {name: one for name, one in self.targets.items() if name not in own}
-
-    def values(self, policy: JsonObject | None = None) -> JsonObject:
-        """The release's."""
-        console = {"enable": True, "namespaces": [self.viewers]}
-        return {**UNCHECKED, "console": console, "networkPolicy": policy or {}}
 
 
 async def matched(source: Source, targets: dict[str, Target], expected: frozenset[str]) -> None:
@@ -121,9 +115,9 @@ async def network(node: OnNode) -> AsyncIterator[Network]:
             "test": NAMESPACE,
             "check": NAMESPACE,
         }
-        viewers = namespaces["pod that may use the console"]
-        found = Network(node, {}, {}, viewers)
-        await exits.enter_async_context(released(node, found.values()))
+        found = Network(node, {}, {})
+        console = {"enable": True, "namespaces": [namespaces["pod that may use the console"]]}
+        await exits.enter_async_context(released(node, {**UNCHECKED, "console": console}))
         await exits.enter_async_context(policy_of_the_check(node))
         for name, namespace in namespaces.items():
             labels = {**_OWN, "app.kubernetes.io/component": name} if name in {"test", "check"} else {}
@@ -157,15 +151,20 @@ async def remote_host(node: OnNode) -> AsyncIterator[None]:
 @asynccontextmanager
 async def policy_of_the_check(node: OnNode) -> AsyncIterator[None]:
     """The NetworkPolicy that the check has while it runs."""
-    chosen = (*KUBERNETES, "--show-only", "templates/check.yaml")
-    hooks = yaml.safe_load_all(await helm(node, "template", RELEASE, str(CHART), *chosen))
-    [policy] = [one for one in hooks if one["kind"] == "NetworkPolicy"]
+    [policy] = await rendered(node, "check.yaml")
     policy["metadata"] |= {"name": "suite-check", "annotations": {}}
     await node.kubectl("apply", "-n", NAMESPACE, "-f", "-", given=policy)
     try:
         yield
     finally:
         await node.kubectl("delete", "-n", NAMESPACE, "networkpolicy", "suite-check")
+
+
+async def rendered(node: OnNode, template: str, *values: str) -> list[JsonObject]:
+    """The NetworkPolicies of a template of the chart."""
+    chosen = (*KUBERNETES, "--show-only", f"templates/{template}", *values)
+    objects = yaml.safe_load_all(await helm(node, "template", RELEASE, str(CHART), *chosen))
+    return [one for one in objects if one["kind"] == "NetworkPolicy"]
 
 
 async def all_targets(node: OnNode) -> dict[str, Target]:
@@ -215,24 +214,36 @@ async def test_what_the_platform_needs_passes_and_all_else_is_refused(network: N
 
 @pytest.mark.spec("FW-701")
 async def test_the_address_of_the_api_server_closes_the_way_to_all_others(network: Network) -> None:
-    address = network.node.platform.node.settings.address
-    narrow = {"apiServerCidrs": [f"{address}/32"]}
-    await install(network.node, network.values(narrow))
+    node = network.node
+    address = f"networkPolicy.apiServerCidrs={{{node.platform.node.settings.address}/32}}"
     try:
+        await put(node, await rendered(node, "networkpolicies.yaml", "--set", address))
         await matched(network.sources["serving"], network.of("serving"), NEEDED - {"internet 443"})
         await matched(network.sources["discovery"], network.of("discovery"), NEEDED | REGISTRIES)
     finally:
-        await install(network.node, network.values())
+        await put(node, await rendered(node, "networkpolicies.yaml"))
     await matched(network.sources["serving"], network.of("serving"), NEEDED)
+
+
+async def put(node: OnNode, policies: list[JsonObject]) -> None:
+    """Give the release's NetworkPolicies other rules."""
+    for one in policies:
+        reply = await node.api.merge(f"{_POLICIES}/{one['metadata']['name']}", {"spec": one["spec"]})
+        assert reply.status == 200, reply.body
 
 
 @pytest.mark.spec("FW-701")
 async def test_without_policies_any_pod_reaches_all_of_it(network: Network) -> None:
-    await install(network.node, network.values({"enable": False}))
+    policies = (await network.node.api.get(_POLICIES)).body["items"]
     try:
+        for one in policies:
+            await network.node.api.delete(f"{_POLICIES}/{one['metadata']['name']}")
         for name in ("foreign pod", "serving"):
             targets = network.of(name)
             await matched(network.sources[name], targets, frozenset(targets))
     finally:
-        await install(network.node, network.values())
+        for one in policies:
+            kept = {key: one["metadata"][key] for key in ("name", "labels", "annotations") if key in one["metadata"]}
+            body = {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": kept}
+            await network.node.api.created(_POLICIES, {**body, "spec": one["spec"]})
     await matched(network.sources["foreign pod"], network.of("foreign pod"), UNPROTECTED)

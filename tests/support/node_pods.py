@@ -38,7 +38,7 @@ QUESTION = bytes.fromhex("aa5501000001000000000000") + b"".join(
 def tried(target):
     protocol, address, port = target
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM if protocol == "tcp" else socket.SOCK_DGRAM) as one:
-        one.settimeout(4)
+        one.settimeout(3)
         try:
             one.connect((address, port))
             if protocol == "udp":

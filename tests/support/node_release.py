@@ -1,6 +1,7 @@
 """The release of the platform on a node: with other values for a while, and what is to be so afterwards."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
@@ -43,7 +44,20 @@ async def released(node: OnNode, values: JsonObject, *arguments: str) -> AsyncIt
         await install(node, values, *arguments)
         yield
     finally:
-        await install(node)
+        await restore(node)
+
+
+async def restore(node: OnNode) -> None:
+    """Make the release as on every node, also after an upgrade that failed.
+
+    Helm compares an upgrade with the last revision that succeeded. What a failed one added would stay, such as a
+    variable of a container, so the way leads back over a rollback.
+    """
+    history = json.loads(await helm(node, "history", RELEASE, "-o", "json"))
+    if history and history[-1]["status"] != "deployed":
+        [good] = [one["revision"] for one in history if one["status"] == "deployed"]
+        await helm(node, "rollback", RELEASE, str(good), "--wait", "--timeout=180s")
+    await install(node)
 
 
 async def revision(node: OnNode) -> int:
