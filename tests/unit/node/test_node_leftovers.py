@@ -113,9 +113,9 @@ def test_programs_are_known_by_the_nodes_folder_in_their_arguments(fake: Fake, s
     fake.process(8, "/cache/kubelet", "--config=/var/lib/other/kubelet.yaml")
     fake.process(9, "/usr/bin/vi", f"{settings.run}/conf/kubelet.yaml")
     fake.process(10, "/usr/bin/containerd", "-c", f"{settings.run}-other/containerd.toml")
-    assert leftovers(settings, fake.machine) == [
-        f"process 7: /cache/kubelet --config={settings.run}/conf/kubelet.yaml",
-    ]
+    # A long command is cut.
+    [found] = leftovers(settings, fake.machine)
+    assert found.startswith("process 7: /cache/kubelet --config=")
     remove(settings, fake.machine)
     assert fake.killed == [7]
 
