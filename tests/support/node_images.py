@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import contextlib
 import shutil
 import signal
 import socket
@@ -102,6 +103,8 @@ async def copy_of(node: OnNode, image: str) -> AsyncIterator[Copy]:
         await copy.delete()
         repositories = node.platform.node.settings.registry_storage / "docker" / "registry" / "v2" / "repositories"
         shutil.rmtree(repositories / copy.repository, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            (repositories / copy.repository).parent.rmdir()
 
 
 @asynccontextmanager
