@@ -174,7 +174,7 @@ class NodePlatform:
 
 
 def node_values(settings: NodeSettings) -> JsonObject:
-    """What the chart is told on a node: docker.io is the node's registry, for the services as for the kubelet."""
+    """Values of the chart on a node: docker.io is the node's registry, for the services as for the kubelet."""
     mirror = {"mirrors": [{"url": f"http://{settings.registry}"}], "upstream": {"enabled": False}}
     return {
         "registries": {"registries": {"docker.io": mirror}},
