@@ -28,7 +28,7 @@ ELSEWHERE: Final[Mapping[str, str]] = MappingProxyType(
         "helm upgrade aim-engine-crds ": "takes the former chart: tests/real/test_real_chart_definitions.py",
         "kubectl apply --server-side -k deploy": "tests/real/test_real_chart_definitions.py, on an empty cluster",
         "kubectl delete aimclustermodelsource amd-aim-model-source": "takes the one of a release: likewise",
-        "helm rollback ": "takes a release with an earlier revision: tests/real/test_real_chart_definitions.py goes back",
+        "helm rollback ": "takes two revisions: tests/real/test_real_chart_definitions.py",
         "helm test ": "takes pods of images: tests/containers asks the same of the services",
         "kubectl -n aim-system port-forward ": "takes a kubelet; what is then asked is asked of the service itself",
         "kubectl -n aim-system logs ": "takes the Job of an installation: tests/containers/test_installed_check.py",
