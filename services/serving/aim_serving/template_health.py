@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from aim_domain import AIMServiceStatus
+from aim_domain import AIMServiceStatus, ResolvedReference
 from aim_domain.component_names import ComponentName
 from aim_serving.references import Template, described, named, own_words
-from aim_serving.template_search import TEMPLATE_NOT_FOUND, TemplateResult, Unresolved
+from aim_serving.template_search import SETTLED, TEMPLATE_NOT_FOUND, TemplateResult, Unresolved
 from controller_runtime import Component, Dependency, State, StatusValue, find_condition
 
 NOT_READY: Final = "TemplateNotReady"
@@ -25,6 +25,7 @@ _NOT_READY: Final[Mapping[StatusValue, tuple[State, str]]] = MappingProxyType(
 )
 _UNRESOLVED: Final[Mapping[Unresolved, tuple[State, str]]] = MappingProxyType(
     {
+        Unresolved.NO_MODEL: (State.PENDING, TEMPLATE_NOT_FOUND),
         Unresolved.NOTHING: (State.PENDING, TEMPLATE_NOT_FOUND),
         Unresolved.NONE_READY: (State.PROGRESSING, NOT_READY),
         Unresolved.DERIVING: (State.PROGRESSING, NOT_READY),
@@ -32,8 +33,6 @@ _UNRESOLVED: Final[Mapping[Unresolved, tuple[State, str]]] = MappingProxyType(
         Unresolved.UNDECIDED: (State.PROGRESSING, "TemplateSelectionPending"),
     }
 )
-_KEPT: Final = frozenset({Unresolved.NOTHING, Unresolved.AMBIGUOUS})
-"""Outcomes that a running service outlives with its stored template (SV-103)."""
 
 
 def template_component(result: TemplateResult, before: AIMServiceStatus, *, running: bool) -> Component:
@@ -46,17 +45,39 @@ def template_component(result: TemplateResult, before: AIMServiceStatus, *, runn
     if result.error is not None:
         error = result.error
         return _template(State.FAILED, error.reason, error.message, result)
+    if result.template is not None and result.unmet:
+        return _unmet(result.template, result)
     if result.template is not None:
         told = find_condition(before.conditions, ComponentName.TEMPLATE.condition)
         if result.kept and told is not None and told.reason == AFTER_WAIT:
             return _template(State.READY, told.reason, told.message)
         return _found(result.template, result.late)
     stored = before.resolved_template
-    if running and stored is not None and result.unresolved in _KEPT:
+    if running and stored is not None and result.unresolved is Unresolved.NO_MODEL:
         message = f"using template {stored.name} (scope {stored.scope}) as resolved before"
         return _template(State.READY, "Resolved", message)
+    if running and stored is not None and result.unresolved in SETTLED:
+        return _left_behind(stored, result)
     state, reason = _UNRESOLVED[result.unresolved]
     return _template(state, reason, result.message or "no template is resolved yet")
+
+
+def _unmet(template: Template, result: TemplateResult) -> Component:
+    """The stored template goes on, and what the spec asks for instead is reported as not done (SV-303)."""
+    _, reason = _UNRESOLVED[result.unresolved]
+    message = f"{described(template)} stays in use with all else that spec asks for: {result.unmet}"
+    return _template(State.DEGRADED, reason, message)
+
+
+def _left_behind(stored: ResolvedReference, result: TemplateResult) -> Component:
+    """Without a template no InferenceService can be built, so the one that runs follows no change (SV-304)."""
+    _, reason = _UNRESOLVED[result.unresolved]
+    message = (
+        f"template {stored.name} (scope {stored.scope}), of which the InferenceService is made, can no longer be used, "
+        f"and {result.message or 'no other is resolved'}; the InferenceService stays as it is, and no change of spec "
+        "reaches it until a template is found"
+    )
+    return _template(State.DEGRADED, reason, message)
 
 
 def _found(template: Template, late: Sequence[Template]) -> Component:

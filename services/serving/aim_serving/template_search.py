@@ -24,11 +24,16 @@ TEMPLATE_NOT_FOUND: Final = "TemplateNotFound"
 class Unresolved(Enum):
     """Why no template is there, when that is not an error."""
 
+    NO_MODEL = "no model"
     NOTHING = "nothing"
     NONE_READY = "none ready"
     DERIVING = "deriving"
     AMBIGUOUS = "ambiguous"
     UNDECIDED = "undecided"
+
+
+SETTLED: Final = frozenset({Unresolved.NOTHING, Unresolved.AMBIGUOUS})
+"""Outcomes that stay until an object changes; a service goes on with what it had (SV-103, SV-303)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,7 @@ class TemplateResult:
         again: when the clock alone leads to another result (SV-278).
         late: those with which another template might have been selected, had they been ready in time (SV-279).
         kept: the template is the stored one, used on without selecting anew.
+        unmet: why the spec leads to no template, when the stored one is used on all the same (SV-303).
     """
 
     template: Template | None = None
@@ -53,6 +59,7 @@ class TemplateResult:
     again: datetime | None = None
     late: tuple[Template, ...] = ()
     kept: bool = False
+    unmet: str = ""
 
 
 def find_template(view: View, service: AIMService, model: Model | None, now: datetime) -> TemplateResult:
@@ -63,7 +70,8 @@ def find_template(view: View, service: AIMService, model: Model | None, now: dat
     if default := base_name(service, model):
         return _named(view, service, default, overrides, needed_by=model)
     if model is None:
-        return TemplateResult(message="no template can be selected before the model is resolved")
+        message = "no template can be selected before the model is resolved"
+        return TemplateResult(unresolved=Unresolved.NO_MODEL, message=message)
     return _selected(view, service, model, overrides, now)
 
 

@@ -20,6 +20,7 @@ from aim_serving.indexes import TEMPLATES_BY_OWNER
 from aim_serving.overrides import effective_overrides
 from aim_serving.references import Model, Template, described, is_ready
 from aim_serving.template_search import (
+    SETTLED,
     TemplateResult,
     Unresolved,
     base_name,
@@ -58,6 +59,8 @@ def use_template(
 ) -> TemplateUse:
     """The stored template while it is Ready and fits, else what the spec leads to (SV-083).
 
+    A stored template that is Ready but does not fit any more is used on while the spec leads to none (SV-303).
+
     Args:
         in_use: the template that the InferenceService was made of, as its label says; it is not let go yet (SV-266).
     """
@@ -75,7 +78,21 @@ def use_template(
         found_use = _overridden(view, service, model, found=found, overrides=overrides, propagation=propagation)
     else:
         found_use = TemplateUse(found)
+    if kept is not None and is_ready(kept) and _is_without(found_use.result) and _is_of(kept, model):
+        # Without it nothing of the spec would reach the InferenceService, and a deleted one would not come back.
+        remedy = "; change spec.overrides to what a template offers, or remove it" if overrides is not None else ""
+        selected = replace(found_use.result, template=kept, kept=True, unmet=f"{found_use.result.message}{remedy}")
+        found_use = TemplateUse(selected, patches=_joined(kept, service))
     return _leaving(view, found_use, service, in_use)
+
+
+def _is_without(result: TemplateResult) -> bool:
+    """Whether the search has ended without a template, so that waiting changes nothing."""
+    return result.template is None and result.base is None and result.error is None and result.unresolved in SETTLED
+
+
+def _is_of(template: Template, model: Model | None) -> bool:
+    return model is not None and template.spec.model_name == model.name
 
 
 # Derived templates

@@ -1,9 +1,12 @@
 """Which template a service gets: stored, named, default, selected, derived (serving.md section 7)."""
 
+from typing import Any
+
 import pytest
 from support.serving import (
     TEAM,
     aim_service,
+    cache,
     children_of,
     condition_of,
     living,
@@ -157,8 +160,63 @@ def test_ambiguity() -> None:
     assert used(plan_for(serving_world(stored, model(), *tied)))["name"] == "b"
     gone = aim_service(status={"resolvedTemplate": {**STORED, "name": "gone"}})
     running = plan_for(serving_world(gone, model(), *tied, workload(gone)))
-    assert condition_of(running, "TemplateReady") == ("True", "Resolved")
+    assert condition_of(running, "TemplateReady") == ("False", "TemplateSelectionAmbiguous")
     assert children_of(running, "InferenceService") == []
+
+
+# Overrides that come later
+
+
+def with_overrides(**more: Any) -> JsonObject:
+    return aim_service(overrides={"metric": "throughput"}, status={"resolvedTemplate": STORED}, **more)
+
+
+@pytest.mark.spec("SV-303", "SV-177", "SV-057")
+def test_a_running_service_follows_its_spec_when_no_template_has_the_added_overrides() -> None:
+    service = with_overrides(env=[{"name": "X", "value": "three"}], replicas=3)
+    ready = [model(), template(), node(), cache("qwen3-lat-a04542d9")]
+    plan = plan_for(serving_world(service, *ready, workload(service, ready=True)))
+    (applied,) = children_of(plan, "InferenceService")
+    predictor = applied["spec"]["predictor"]
+    assert {"name": "X", "value": "three"} in predictor["containers"][0]["env"]
+    assert predictor["minReplicas"] == 3
+    assert (condition_of(plan, "TemplateReady"), overall(plan)) == (("False", "TemplateNotFound"), "Degraded")
+    assert condition_of(plan, "Ready") == ("False", "TemplateNotFound")
+    for part in ("qwen3-lat stays in use", "spec.overrides", "latency instead of throughput", "remove it"):
+        assert part in message_of(plan, "TemplateReady")
+    assert used(plan)["name"] == "qwen3-lat"
+    (restored,) = children_of(plan_for(serving_world(service, *ready)), "InferenceService")
+    assert restored["spec"]["predictor"]["minReplicas"] == 3, "a deleted InferenceService comes back"
+
+
+@pytest.mark.spec("SV-303", "SV-057")
+def test_added_overrides_that_a_template_has_are_applied() -> None:
+    service = with_overrides()
+    plan = plan_for(
+        serving_world(service, model(), template(), template("fast", metric="throughput"), node(), workload(service))
+    )
+    assert used(plan)["name"] == "fast"
+    assert condition_of(plan, "TemplateReady") == ("True", "Resolved")
+
+
+@pytest.mark.spec("SV-303", "SV-087")
+def test_a_default_template_that_does_not_exist_changes_nothing_but_is_reported() -> None:
+    service = aim_service(status={"resolvedTemplate": STORED})
+    ready = [model(defaultServiceTemplate="gone"), template(), node(), cache("qwen3-lat-a04542d9")]
+    plan = plan_for(serving_world(service, *ready, workload(service, ready=True)))
+    assert len(children_of(plan, "InferenceService")) == 1
+    assert condition_of(plan, "TemplateReady") == ("False", "TemplateNotFound")
+    assert "gone" in message_of(plan, "TemplateReady")
+
+
+@pytest.mark.spec("SV-304", "SV-103")
+def test_a_running_service_without_a_usable_template_reports_that_it_follows_no_change() -> None:
+    service = aim_service(status={"resolvedTemplate": STORED})
+    plan = plan_for(serving_world(service, model(), node(), workload(service, ready=True)))
+    assert children_of(plan, "InferenceService") == []
+    assert (condition_of(plan, "TemplateReady"), overall(plan)) == (("False", "TemplateNotFound"), "Degraded")
+    for part in ("qwen3-lat", "stays as it is", "no change of spec"):
+        assert part in message_of(plan, "TemplateReady")
 
 
 @pytest.mark.spec("SV-083", "SV-057", "AT-055", "SV-P29", "FW-111")
