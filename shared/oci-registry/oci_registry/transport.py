@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import TracebackType
 from typing import Final, Self
-from urllib.request import getproxies_environment, proxy_bypass
 from weakref import WeakValueDictionary
 
 import aiohttp
@@ -23,8 +22,8 @@ from aiohttp.abc import AbstractResolver
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
-from controller_runtime import LONGEST_IN_PLACE
-from oci_registry.endpoints import SYSTEM_TRUST, Trust, authority_of, is_loopback
+from controller_runtime import LONGEST_IN_PLACE, environment_proxy
+from oci_registry.endpoints import SYSTEM_TRUST, Trust, authority_of
 from oci_registry.errors import RegistryError, RegistryErrorCode, code_of_status
 from oci_registry.headers import announced_wait
 from oci_registry.reach import Gate, JudgingResolver, Reach
@@ -342,10 +341,7 @@ def _make_context(ca_files: list[str], insecure: bool) -> ssl.SSLContext:
 
 
 def _proxy_for(url: URL) -> str | None:
-    # No proxy can reach this machine's own loopback, whatever NO_PROXY says.
-    if not url.host or is_loopback(url.host) or proxy_bypass(authority_of(url)):
-        return None
-    return getproxies_environment().get(url.scheme)
+    return environment_proxy(str(url))
 
 
 def _rate_limit_error(authority: str, wait: float | None, status: int | None) -> RegistryError:
