@@ -28,7 +28,8 @@ _ESCAPES: Final = {
     0x2029: "\\u2029",
 }
 _SHORTEST_INFERENCE_SERVICE: Final = 10
-_INFERENCE_SERVICE_BUDGET: Final = 52
+_LETTER_FIRST: Final = "aim-"
+"""Goes before a name that begins with a digit."""
 
 
 class NamingError(ValueError):
@@ -139,19 +140,58 @@ def optional_label_value(text: str) -> str | None:
 # Names of children that more than one service, or a service and its tests, must agree on (FW-236).
 
 
+@dataclass(frozen=True, slots=True)
+class ForeignName:
+    """A text that KServe, KEDA or Kubernetes makes of the name of an InferenceService.
+
+    Attributes:
+        what: for messages.
+        form: the text, with ``{name}`` and ``{namespace}``.
+        limit: its longest length in characters.
+    """
+
+    what: str
+    form: str
+    limit: int = MAX_NAME
+
+    def text(self, name: str, namespace: str) -> str:
+        """The text for one InferenceService."""
+        return self.form.format(name=name, namespace=namespace)
+
+    def room(self, namespace: str) -> int:
+        """How many characters it leaves for the name; negative when the namespace alone is too long."""
+        return self.limit - len(self.text("", namespace))
+
+
+FOREIGN_NAMES: Final = (
+    ForeignName("host name", "{name}-predictor-{namespace}"),
+    ForeignName("label app of the Deployment", "isvc.{name}-predictor"),
+    ForeignName("Service, its EndpointSlices and the label of the ScaledObject", "{name}-predictor"),
+    ForeignName("label of the pods", "{name}"),
+    ForeignName("HorizontalPodAutoscaler", "keda-hpa-{name}-predictor", limit=253),
+)
+"""All that others derive from an InferenceService; each has to be valid, whatever the namespace (FW-800)."""
+
+
 def inference_service_name(service: str, namespace: str) -> str:
-    """Name of a service's InferenceService, short enough for the host name KServe makes of it.
+    """Name of a service's InferenceService, short enough for every name in `FOREIGN_NAMES` (SV-144).
+
+    KServe and Services want a letter first, which a service's own name need not have (FW-801).
 
     Raises:
         NamingError: the namespace leaves fewer than ten characters (SV-145).
     """
-    room = _INFERENCE_SERVICE_BUDGET - len(namespace)
+    tightest = min(FOREIGN_NAMES, key=lambda one: one.room(namespace))
+    room = tightest.room(namespace)
     if room < _SHORTEST_INFERENCE_SERVICE:
-        longest = _INFERENCE_SERVICE_BUDGET - _SHORTEST_INFERENCE_SERVICE
+        longest = len(namespace) + room - _SHORTEST_INFERENCE_SERVICE
         raise NamingError(
-            f"namespace {namespace} has {len(namespace)} characters, which leaves no room for a host name of at most "
-            f"{MAX_NAME} characters; use a namespace of at most {longest} characters"
+            f"namespace {namespace} has {len(namespace)} characters, which leaves no room for a {tightest.what} of "
+            f"at most {tightest.limit} characters; use a namespace of at most {longest} characters"
         )
+    if sanitise_segment(service)[:1].isdigit():
+        # The service's own name enters the hash, as a service may be called "aim-" and the rest itself.
+        return derive_name([f"{_LETTER_FIRST}{service}"], [namespace, service], max_length=room)
     return derive_name([service], [namespace], max_length=room)
 
 
