@@ -2,7 +2,7 @@
 
 from aim_artifacts.download_filter import effective_filter
 from aim_artifacts.source import is_hugging_face
-from aim_domain import AIMArtifact, RuntimeConfigSpec, merge_env
+from aim_domain import AIMArtifact, RuntimeConfigSpec, merge_env, ordered_by_references
 from controller_runtime.core import EnvVar
 
 MOUNT_PATH = "/cache"
@@ -30,14 +30,15 @@ def download_environment(
         "STALL_TIMEOUT": "120",
     }
     fixed = {name: defaults[name] for name in ("ARTIFACT_NAME", "ARTIFACT_NAMESPACE", "MOUNT_PATH")}
-    return merge_env(
+    merged = merge_env(
         _variables(defaults), config.env, artifact.spec.env, _variables({**fixed, **_filter(artifact, config)})
     )
+    return ordered_by_references(merged)
 
 
 def check_size_environment(artifact: AIMArtifact, config: RuntimeConfigSpec) -> tuple[EnvVar, ...]:
     """What config and artifact say, and the filter; the program has defaults of its own."""
-    return merge_env(config.env, artifact.spec.env, _variables(_filter(artifact, config)))
+    return ordered_by_references(merge_env(config.env, artifact.spec.env, _variables(_filter(artifact, config))))
 
 
 def _filter(artifact: AIMArtifact, config: RuntimeConfigSpec) -> dict[str, str]:

@@ -1,9 +1,9 @@
-"""Environment of the serving container: six layers, sorted by name (SV-154…SV-160)."""
+"""Environment of the serving container: six layers, sorted by name and references (SV-154…SV-160, RC-170)."""
 
 from collections.abc import Mapping
 from typing import Final
 
-from aim_domain import AIMService, RenderedProfile, RuntimeConfigSpec, merge_env
+from aim_domain import AIMService, RenderedProfile, RuntimeConfigSpec, merge_env, ordered_by_references
 from aim_serving.references import Template
 from controller_runtime import JsonObject, to_json
 from controller_runtime.core import EnvVar
@@ -39,7 +39,8 @@ def container_env(
         (*derived, *_purpose(template)),
     )
     merged = merge_env(*layers, template.spec.env, service.spec.env, custom)
-    return [to_json(variable) for variable in sorted(merged, key=lambda variable: variable.name)]
+    by_name = sorted(merged, key=lambda variable: variable.name)
+    return [to_json(variable) for variable in ordered_by_references(by_name)]
 
 
 def _of_profile(template: Template) -> tuple[EnvVar, ...]:

@@ -4,7 +4,15 @@ from collections.abc import Iterable
 
 from aim_discovery.scopes import Template, TemplateScope
 from aim_discovery.templates.identity import DiscoveryInputs
-from aim_domain import VOLUME, LabelPropagation, RenderedProfile, TemplateSpec, child_labels, labels
+from aim_domain import (
+    VOLUME,
+    LabelPropagation,
+    RenderedProfile,
+    TemplateSpec,
+    child_labels,
+    in_reference_order,
+    labels,
+)
 from aim_domain.naming import label_value, template_profile_name
 from aim_domain.parts import DISCOVERY_JOBS
 from controller_runtime import Child, JsonObject, WriteMode, kind_of, to_json
@@ -89,7 +97,7 @@ def _with_profile(pod: JsonObject, profile: RenderedProfile, config_map: str) ->
 def container_env(
     spec: TemplateSpec, user: Iterable[EnvVar], profile: RenderedProfile | None, *, is_shared: bool
 ) -> list[JsonObject]:
-    """Variables of the container: log levels, the user's, then the wanted profile; the user wins (DI-236, DI-237).
+    """Variables of the container: log levels, the user's, then the wanted profile; the user wins (DI-236, DI-237, RC-170).
 
     Args:
         profile: a custom profile; its variables cannot be overridden.
@@ -101,7 +109,9 @@ def container_env(
     wanted = {
         name: {"name": name, "value": value} for name, value in {**_wanted(spec), **forced}.items() if name not in given
     }
-    return list({**levels, **given, **wanted}.values())
+    merged = {**levels, **given, **wanted}
+    order = in_reference_order({name: str(variable.get("value") or "") for name, variable in merged.items()})
+    return [merged[name] for name in order]
 
 
 def _wanted(spec: TemplateSpec) -> dict[str, str]:

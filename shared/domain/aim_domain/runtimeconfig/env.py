@@ -1,6 +1,6 @@
-"""Merging of environment variables by name, with AIM_ENGINE_ARGS merged as JSON (RC-033…RC-036, RC-045)."""
+"""Environment variables: merged by name, AIM_ENGINE_ARGS as JSON (RC-033…RC-036, RC-045); references (RC-170)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from controller_runtime import JsonObject, canonical, loads
@@ -23,6 +23,57 @@ def _override(base: EnvVar, override: EnvVar) -> EnvVar:
     if override.name != ENGINE_ARGS or base.value_from is not None or override.value_from is not None:
         return override
     return EnvVar(name=ENGINE_ARGS, value=merge_engine_args(base.value or "", override.value or ""))
+
+
+# References
+
+
+def in_reference_order(values: Mapping[str, str]) -> list[str]:
+    """Names of variables in the order given, but each after those that its value refers to as ``$(NAME)`` (RC-170).
+
+    Kubernetes expands a reference only to a variable that stands earlier in the list, and leaves all others as text.
+    Variables that refer to each other in a circle keep the order in which they are reached.
+
+    >>> in_reference_order({"ADAPTERS": "$(SHARE)/adapters", "PRICE": "$$(SHARE)", "SHARE": "/mnt"})
+    ['SHARE', 'ADAPTERS', 'PRICE']
+    """
+    ordered: dict[str, None] = {}
+    entered: set[str] = set()
+    for first in values:
+        # Without recursion: a list may refer from each variable to the next one.
+        path = [] if first in entered else [(first, references(values[first]))]
+        while path:
+            name, referred = path[-1]
+            entered.add(name)
+            below = next((one for one in referred if one in values and one not in entered), None)
+            if below is None:
+                ordered[name] = None
+                path.pop()
+            else:
+                path.append((below, references(values[below])))
+    return list(ordered)
+
+
+def references(value: str) -> Iterator[str]:
+    """Names that a value refers to as ``$(NAME)``; ``$$`` stands for one dollar sign and begins no reference."""
+    position = value.find("$")
+    while 0 <= position < len(value) - 1:
+        following, past = value[position + 1], position + 1
+        if following == "$":
+            past = position + 2
+        elif following == "(":
+            end = value.find(")", position)
+            if end < 0:
+                return  # nothing behind it can be a reference either
+            yield value[position + 2 : end]
+            past = end + 1
+        position = value.find("$", past)
+
+
+def ordered_by_references(variables: Iterable[EnvVar]) -> tuple[EnvVar, ...]:
+    """The variables, each after those that it refers to; names occur once (RC-170)."""
+    by_name = {variable.name: variable for variable in variables}
+    return tuple(by_name[name] for name in in_reference_order({key: one.value or "" for key, one in by_name.items()}))
 
 
 def merge_engine_args(base: str, override: str) -> str:
