@@ -32,6 +32,11 @@ def awaiting(route: str, namespace: str, gateway: ParentReference) -> Desired:
     return pending(f"Gateway {gateway.namespace or namespace}/{gateway.name} has not accepted HTTPRoute {route} yet")
 
 
+def accepted_message(gateway: str, route: str) -> str:
+    """What the condition of an accepted route states; read again to know the gateway that the route had (RT-213)."""
+    return f"{gateway} accepted HTTPRoute {route}"
+
+
 def acceptance(route: HTTPRoute, gateway: ParentReference) -> Desired:
     """The condition that follows from the route's status; one accepting parent entry is enough."""
     entries = [entry for entry in route.status.parents if _is_about(entry, route, gateway)]
@@ -70,7 +75,7 @@ def _verdict_of(entry: RouteParentStatus, route: HTTPRoute, gateway: ParentRefer
         return _unresolved(resolved)
     if undecided:
         return None
-    message = f"Gateway {_name(route, gateway)} accepted HTTPRoute {route.name}"
+    message = accepted_message(f"Gateway {_name(route, gateway)}", route.name)
     return verdict(ConditionStatus.TRUE, "HTTPRouteAccepted", message, Observability.INFO)
 
 

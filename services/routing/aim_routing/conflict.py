@@ -1,20 +1,33 @@
-"""Two services on overlapping addresses of one gateway (RT-121…RT-127).
+"""Two services on overlapping addresses of one gateway (RT-121…RT-127, RT-210…RT-213).
 
-What counts are the routes that are there, and the age of the services that they belong to. Each service looks only at
-its own overlaps: nobody has to know who else waits, and the oldest of those that overlap ends up with its route in
-whatever order they are looked at.
+What counts are the routes that exist, and since when each has its address. Each service looks only at its own
+overlaps: the services that wait for an address need not be known, and an address that is served stays with its holder.
 """
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import Enum
 from typing import Final
 
-from aim_domain import AIMService, HTTPRoute, ParentReference, spans_namespaces
+from aim_domain import AIMService, HTTPRoute, ParentReference, labels, spans_namespaces
 from aim_domain.kinds import AIM_SERVICE
+from aim_domain.naming import http_route_name
 from aim_domain.parts import HTTP_ROUTES, SERVICES
+from aim_routing.acceptance import HTTP_ROUTE_READY, accepted_message
 from aim_routing.address import Address, canonical_hostnames
-from controller_runtime import ClassifiedError, Depth, Event, EventType, Index, OwnerReference, View
+from controller_runtime import (
+    ClassifiedError,
+    Depth,
+    Event,
+    EventType,
+    Index,
+    OwnerReference,
+    View,
+    find_condition,
+)
 
 PATH_CONFLICT: Final = "PathConflict"
+_EVER: Final = datetime.min.replace(tzinfo=UTC)
 
 
 def address_of(gateway: ParentReference, namespace: str, hostnames: tuple[str, ...], path: str) -> Address:
@@ -41,14 +54,81 @@ ROUTES_BY_ADDRESS = Index(HTTP_ROUTES, "address", _claims, depth=Depth.SPEC)
 """Routes of services by what they claim."""
 
 
+class Tenure(Enum):
+    """How a service stands to an address (RT-210)."""
+
+    HELD = "held"
+    """Its route has the address, or had it when it was last seen."""
+    FIRST = "first"
+    """It has no route yet."""
+    MOVED = "moved"
+    """Its route has another address."""
+
+
 @dataclass(frozen=True, slots=True)
-class Rivals:
-    """Those older ones with which an address overlaps.
+class Claim:
+    """An address that a service asks for, and since when.
 
     Attributes:
-        namespace: of the oldest in another namespace, unless both sides may overlap; empty if there is none.
-        service: the oldest of the own namespace with the same path; empty if there is none.
-        error: why this cannot be told.
+        since: when the address became the route's, to the second; of one that is not held, the moment of the pass.
+        stamp: what the route has to record because its creation does not state it (RT-211).
+    """
+
+    address: Address
+    tenure: Tenure
+    since: datetime
+    stamp: datetime | None = None
+
+
+def claim_of(service: AIMService, route: HTTPRoute | None, address: Address, now: datetime) -> Claim:
+    """How old the service's claim to an address is (RT-210, RT-211)."""
+    if route is not None and address_in_effect(route) == address:
+        return Claim(address, Tenure.HELD, claimed_at(route), stamp=recorded_claim(route))
+    reported = _reported_since(service, address)
+    if reported is not None:
+        return Claim(address, Tenure.HELD, reported, stamp=reported)
+    moment = now.replace(microsecond=0)
+    if route is None:
+        return Claim(address, Tenure.FIRST, moment)
+    return Claim(address, Tenure.MOVED, moment, stamp=moment)
+
+
+def claimed_at(route: HTTPRoute) -> datetime:
+    """Since when the route has its address: what it records, else its creation (RT-211)."""
+    stamped = recorded_claim(route)
+    return stamped or route.metadata.creation_timestamp or _EVER
+
+
+def recorded_claim(route: HTTPRoute) -> datetime | None:
+    """What the route records; ``None`` where it records nothing that is a time."""
+    try:
+        found = datetime.fromisoformat(route.metadata.annotations.get(labels.ANNOTATION_ADDRESS_CLAIMED, ""))
+    except ValueError:
+        return None
+    return found if found.tzinfo is not None else None
+
+
+def _reported_since(service: AIMService, address: Address) -> datetime | None:
+    """A route that others delete or change gives no address up: the status still reports it (RT-213)."""
+    routing = service.status.routing
+    accepted = find_condition(service.status.conditions, HTTP_ROUTE_READY)
+    if routing is None or routing.path != address.path or tuple(routing.hostnames) != address.hostnames:
+        return None
+    if accepted is None or accepted.observed_generation != service.metadata.generation:
+        return None
+    # The status has no gateway but in these words; a move to another one must not count as old.
+    name = http_route_name(service.name, service.namespace)
+    return accepted.last_transition_time if accepted.message == accepted_message(address.gateway, name) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Rivals:
+    """Those with a better right with which an address overlaps.
+
+    Attributes:
+        namespace: of the first in another namespace, unless both sides may overlap; empty if there is none.
+        service: the first of the own namespace with the same path; empty if there is none.
+        error: why this is not known.
     """
 
     namespace: str = ""
@@ -56,38 +136,54 @@ class Rivals:
     error: ClassifiedError | None = None
 
 
+_Age = tuple[str, str, str, str]
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class _Rival:
-    age: tuple[str, str, str, str]
+    since: datetime
+    age: _Age
     namespace: str
     name: str
     shadows: bool = field(compare=False)
     allows: bool = field(compare=False)
 
 
-def rivals_of(view: View, service: AIMService, address: Address) -> Rivals:
-    """Who has a better right to the address, or to a part of it."""
+def rivals_of(view: View, service: AIMService, claim: Claim) -> Rivals:
+    """Which services have a better right to the address, or to a part of it (RT-122, RT-212)."""
     found: dict[str, HTTPRoute] = {}
     error: ClassifiedError | None = None
-    for value in sorted(address.search_values()):
+    for value in sorted(claim.address.search_values()):
         selection = view.select(ROUTES_BY_ADDRESS, value)
         error = error or selection.error
         found.update((route.uid, route) for route in selection.items)
-    rivals = [rival for route in found.values() if (rival := _rival(view, service, address, route))]
-    older = sorted(rival for rival in rivals if rival.age < _age(service))
-    own = [rival.name for rival in older if rival.namespace == service.namespace and rival.shadows]
-    others = [rival for rival in older if rival.namespace != service.namespace]
-    refused = [rival.namespace for rival in others if not (rival.allows and spans_namespaces(view, service))]
+    rivals = [rival for route in found.values() if (rival := _rival(view, service, claim.address, route))]
+    first = sorted(rival for rival in rivals if _precedes(rival, service, claim))
+    own = [rival.name for rival in first if rival.namespace == service.namespace and rival.shadows]
+    others = [rival for rival in first if rival.namespace != service.namespace]
+    spans = bool(others) and spans_namespaces(view, service)
+    moved = claim.tenure is Tenure.MOVED
+    refused = [one.namespace for one in others if not (one.allows and spans) or (moved and one.shadows)]
     return Rivals(next(iter(refused), ""), next(iter(own), ""), None if refused else error)
 
 
+def _precedes(rival: _Rival, service: AIMService, claim: Claim) -> bool:
+    """A route that exists precedes every new claim, but in one second the age of the services decides (RT-210)."""
+    if claim.tenure is Tenure.MOVED:
+        return True
+    age = _age(service)
+    if claim.tenure is Tenure.FIRST:
+        return rival.since != claim.since or rival.age < age
+    return (rival.since, rival.age) < (claim.since, age)
+
+
 def shared_path_event(rivals: Rivals, service: AIMService, gateway: ParentReference, path: str) -> Event | None:
-    """The event for a service whose path an older one of its own namespace has as well (RT-121)."""
+    """The event for a service whose path another of its own namespace had before (RT-121)."""
     if not rivals.service:
         return None
     message = (
         f"path {path} on gateway {gateway.name} is also that of AIMService {service.namespace}/{rivals.service}, "
-        "which is older; the gateway serves one of them: choose another pathTemplate"
+        "which had it before; the gateway serves that one: choose another pathTemplate"
     )
     return Event(EventType.WARNING, "RoutePathConflict", message, standing=True)
 
@@ -101,12 +197,13 @@ def _rival(view: View, service: AIMService, address: Address, route: HTTPRoute) 
     owner, claimed = _owner(route), address_in_effect(route)
     if owner is None or claimed is None or owner.uid == service.uid or not address.overlaps(claimed):
         return None
+    since = claimed_at(route)
     other = view.get(SERVICES, route.namespace, owner.name).value
     if other is None or other.uid != owner.uid:
         # Its service is gone, the route not yet: it still serves, so it counts until then, as of its own age.
-        return _Rival(_age(route), route.namespace, owner.name, address.is_shadowed_by(claimed), allows=False)
+        return _Rival(since, _age(route), route.namespace, owner.name, address.is_shadowed_by(claimed), allows=False)
     allows = route.namespace != service.namespace and spans_namespaces(view, other)
-    return _Rival(_age(other), route.namespace, other.name, address.is_shadowed_by(claimed), allows)
+    return _Rival(since, _age(other), route.namespace, other.name, address.is_shadowed_by(claimed), allows)
 
 
 def _owner(route: HTTPRoute) -> OwnerReference | None:
@@ -114,6 +211,6 @@ def _owner(route: HTTPRoute) -> OwnerReference | None:
     return next((one for one in owners if one.controller and one.kind == AIM_SERVICE.kind), None)
 
 
-def _age(one: AIMService | HTTPRoute) -> tuple[str, str, str, str]:
+def _age(one: AIMService | HTTPRoute) -> _Age:
     created = one.metadata.creation_timestamp
     return (created.isoformat() if created else "", one.namespace, one.name, one.uid)

@@ -12,7 +12,17 @@ from aim_domain.parts import HTTP_ROUTES
 from aim_routing.acceptance import BACKEND_NOT_FOUND, HTTP_ROUTE_READY, PENDING, acceptance, awaiting, broken, pending
 from aim_routing.address import Address
 from aim_routing.backend_name import older_namesake
-from aim_routing.conflict import PATH_CONFLICT, address_in_effect, address_of, rivals_of, shared_path_event
+from aim_routing.conflict import (
+    PATH_CONFLICT,
+    Claim,
+    Rivals,
+    Tenure,
+    address_in_effect,
+    address_of,
+    claim_of,
+    rivals_of,
+    shared_path_event,
+)
 from aim_routing.path import PathProblem, path_of
 from aim_routing.route import build_route
 from controller_runtime import (
@@ -72,16 +82,18 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
         waiting = path.problem is PathProblem.NOT_YET and found.value is None
         desired = pending(path.message) if waiting else broken("PathTemplateInvalid", path.message)
         return _keeping(service, desired, found.value, view, now)
-    child = build_route(service, settings, path.value, config.spec.label_propagation)
     gateway = _gateway(settings)
     address = address_of(gateway, service.namespace, settings.hostnames, path.value)
     in_effect = None if found.value is None else address_in_effect(found.value)
-    rivals = rivals_of(view, service, address)
-    if rivals.namespace:
-        return _unroutable(service, _path_conflict(address, rivals.namespace), found.value, now)
+    claim = claim_of(service, found.value, address, now)
+    rivals = rivals_of(view, service, claim)
+    refusal = _refusal(service, claim, rivals)
+    if refusal is not None:
+        return _keeping(service, refusal, found.value, view, now)
     if rivals.error is not None and in_effect != address:
-        # A path is only taken by somebody who can see that it is free; one that is served stays.
+        # An address is only taken by a process that can see that it is free; one that is served stays.
         return _failed(service, rivals.error, view.failing_since, found.value, now)
+    child = build_route(service, settings, path.value, config.spec.label_propagation, claim.stamp)
     # What the gateway said is about the route as it was; the plan that carries this applies the new one.
     told = None if in_effect != address else found.value
     desired = awaiting(child.name, child.namespace, gateway) if told is None else acceptance(told, gateway)
@@ -167,20 +179,39 @@ def _unroutable(service: AIMService, desired: Desired, route: HTTPRoute | None, 
     return replace(_report(service, desired, None, now), deletes=removed)
 
 
+def _refusal(service: AIMService, claim: Claim, rivals: Rivals) -> Desired | None:
+    """Why the service gets no route at the address (RT-122, RT-212)."""
+    if rivals.namespace:
+        return _path_conflict(claim.address, rivals.namespace)
+    # An older route would take the requests of the younger one; a new route does not (RT-121).
+    if rivals.service and claim.tenure is Tenure.MOVED:
+        return _path_taken(claim.address, service, rivals.service)
+    return None
+
+
+def _path_taken(address: Address, service: AIMService, holder: str) -> Desired:
+    return broken(
+        PATH_CONFLICT,
+        f"path {address.path} on {address.gateway} is that of AIMService {service.namespace}/{holder}; move that one "
+        "to another pathTemplate first, or choose another one here",
+    )
+
+
 def _path_conflict(address: Address, namespace: str) -> Desired:
     """Of the other service only the namespace is told: its path and name are not everybody's business (RT-122)."""
     hosts = f" (hosts {', '.join(address.hostnames)})" if address.hostnames else ""
     return broken(
         PATH_CONFLICT,
         f"path {address.path}{hosts} on {address.gateway} equals, lies below or contains one of namespace {namespace}, "
-        "which has an older service there; choose another pathTemplate or other hostnames",
+        "which has it; choose another pathTemplate or other hostnames",
     )
 
 
 def _keeping(service: AIMService, desired: Desired, route: HTTPRoute | None, view: View, now: datetime) -> Plan:
-    """The route stays as it is while nobody knows what it shall be, unless its path has become another's (RT-125)."""
+    """The route stays while what it shall be is not known or is refused, unless its path is another's (RT-125)."""
     address = address_in_effect(route) if route is not None and is_controlled_by(route, service) else None
-    namespace = rivals_of(view, service, address).namespace if address is not None else ""
+    held = None if address is None else claim_of(service, route, address, now)
+    namespace = "" if held is None else rivals_of(view, service, held).namespace
     if address is not None and namespace:
         return _unroutable(service, _path_conflict(address, namespace), route, now)
     return _report(service, desired, route, now)

@@ -1,27 +1,41 @@
 """The HTTPRoute of a service (RT-040…RT-057)."""
 
+from datetime import datetime
+
 from aim_domain import AIMService, LabelPropagation, RoutingSettings, child_labels, labels
 from aim_domain.kinds import HTTP_ROUTE
 from aim_domain.naming import http_route_name, label_value, predictor_name
 from aim_domain.parts import HTTP_ROUTES
 from aim_routing.address import canonical_hostnames
-from controller_runtime import Child, JsonObject, kind_of, to_json
+from controller_runtime import Child, JsonObject, kind_of, timestamp, to_json
 
 BACKEND_PORT = 80
 """Port of the Service that KServe makes for the predictor (RT-052)."""
 
 
 def build_route(
-    service: AIMService, settings: RoutingSettings, path: str, propagation: LabelPropagation | None
+    service: AIMService,
+    settings: RoutingSettings,
+    path: str,
+    propagation: LabelPropagation | None,
+    claimed: datetime | None = None,
 ) -> Child:
-    """The complete desired route; settings must be without fault."""
+    """The complete desired route; settings must be without fault.
+
+    Args:
+        claimed: since when the route has its address, where its creation does not state it (RT-211).
+    """
     metadata: JsonObject = {
         "name": http_route_name(service.name, service.namespace),
         "namespace": service.namespace,
         "labels": _labels(service, propagation),
     }
-    if settings.annotations:
-        metadata["annotations"] = dict(settings.annotations)
+    # A user who could write the time of the claim could make it older than others'.
+    annotations = {name: text for name, text in settings.annotations if name != labels.ANNOTATION_ADDRESS_CLAIMED}
+    if claimed is not None:
+        annotations[labels.ANNOTATION_ADDRESS_CLAIMED] = timestamp(claimed)
+    if annotations:
+        metadata["annotations"] = annotations
     assert settings.gateway is not None
     spec: JsonObject = {"parentRefs": [to_json(settings.gateway)], "rules": [_rule(service, settings, path)]}
     if settings.hostnames:

@@ -1,7 +1,7 @@
 """Services of several namespaces on one gateway: who has a path, who is told what, and who is woken when it is free."""
 
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -11,12 +11,13 @@ from support.builders import NOW, BuiltWorld, condition, make, owner, world_of
 from support.deciding import decide
 from support.woken import Awake, woken
 
-from aim_domain import AimSettings
+from aim_domain import AimSettings, labels
 from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_RUNTIME_CONFIG, AIM_SERVICE, HTTP_ROUTE
+from aim_domain.naming import http_route_name
 from aim_domain.parts import HTTP_ROUTES, SERVICES
 from aim_routing.address import paths_overlap
 from aim_routing.service import definition
-from controller_runtime import JsonObject, Key, Plan
+from controller_runtime import JsonObject, Key, Plan, timestamp
 
 ROUTING = definition(AimSettings())
 RECONCILER = ROUTING.reconcilers[0]
@@ -51,9 +52,9 @@ def younger(path: str = "/demo/chat", **members: Any) -> JsonObject:
     return service(YOUNGER, path, age=1, **members)
 
 
-def pass_of(known: BuiltWorld, obj: JsonObject) -> Plan:
+def pass_of(known: BuiltWorld, obj: JsonObject, now: datetime = NOW) -> Plan:
     key = Key.of(obj)
-    return decide(RECONCILER, known.object(SERVICES, key.namespace, key.name), known.view(), NOW)
+    return decide(RECONCILER, known.object(SERVICES, key.namespace, key.name), known.view(), now)
 
 
 def route_of(obj: JsonObject, **metadata: Any) -> JsonObject:
@@ -111,8 +112,8 @@ def test_a_refused_tenant_learns_the_namespace_and_nothing_else() -> None:
     holder = older("/demo/hidden-name", name="secret-project")
     message = told(pass_of(standing(holder, others=[younger("/demo")]), younger("/demo")))[1]
     assert message == (
-        "path /demo on Gateway infra/gw equals, lies below or contains one of namespace demo, which has an older "
-        "service there; choose another pathTemplate or other hostnames"
+        "path /demo on Gateway infra/gw equals, lies below or contains one of namespace demo, which has it; "
+        "choose another pathTemplate or other hostnames"
     )
 
 
@@ -156,16 +157,184 @@ def test_of_one_age_the_namespace_decides() -> None:
     assert is_refused(plans[max(OLDER, YOUNGER)])
 
 
-@pytest.mark.spec("RT-125", "RT-S34")
-def test_an_older_service_takes_a_path_over_and_the_younger_gives_way() -> None:
+@pytest.mark.spec("RT-210", "RT-212", "RT-S34")
+@pytest.mark.parametrize("path", ["/demo/chat", "/demo", "/demo/chat/v1", "/Demo//CHAT/"])
+def test_an_older_service_that_moves_never_takes_an_address_that_is_served(path: str) -> None:
+    known = world(older(path), route_of(older("/old")), younger(), route_of(younger()))
+    plan = pass_of(known, older(path))
+    assert (plan.children, plan.deletes) == ((), ())
+    assert is_refused(plan)
+    assert plan.status is not None
+    assert plan.status["routing"] == {"path": "/old"}, "what it has stays in effect"
+    kept = pass_of(known, younger())
+    assert (len(kept.children), kept.deletes, is_refused(kept)) == (1, (), False)
+
+
+@pytest.mark.spec("RT-210", "RT-212")
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        ({"hostnames": ["a.example.com"]}, {"hostnames": ["b.example.com"]}),
+        ({"hostnames": ["a.example.com"]}, {"hostnames": ["a.example.com", "b.example.com"]}),
+        ({"hostnames": ["a.example.com"]}, {"hostnames": ["*.example.com"]}),
+        ({"hostnames": ["a.example.com"]}, {}),
+        ({"gatewayRef": {"name": "other", "namespace": "infra"}}, {"hostnames": ["b.example.com"]}),
+    ],
+)
+def test_neither_another_host_nor_another_gateway_takes_what_is_served(before: JsonObject, now: JsonObject) -> None:
+    holder, moving = younger(hostnames=["b.example.com"]), older(**now)
+    known = world(moving, route_of(older(**before)), holder, route_of(holder))
+    plan = pass_of(known, moving)
+    assert (is_refused(plan), plan.children, plan.deletes) == (True, (), ())
+    assert not is_refused(pass_of(known, holder))
+
+
+@pytest.mark.spec("RT-210")
+def test_an_older_service_that_is_routed_later_takes_nothing() -> None:
     known = standing(younger(), others=[older()])
+    assert is_refused(pass_of(known, older()))
+    assert not is_refused(pass_of(known, younger()))
+
+
+@pytest.mark.spec("RT-210", "RT-125")
+def test_of_claims_of_one_second_the_older_service_wins() -> None:
+    known = world(younger(), route_of(younger(), created=NOW), older())
     taken = pass_of(known, older())
     assert len(taken.children) == 1
-    known.put(HTTP_ROUTES, route_of(older()))
+    known.put(HTTP_ROUTES, route_of(older(), created=NOW))
     given = pass_of(known, younger())
     (removed,) = given.deletes
     assert (removed.namespace, removed.why) == (YOUNGER, "the service may have none: PathConflict")
     assert is_refused(given)
+
+
+@pytest.mark.spec("RT-211")
+def test_a_move_is_recorded_on_the_route_and_decides_later() -> None:
+    known = world(older("/new"), route_of(older("/old"), created=NOW - timedelta(hours=5)))
+    (child,) = pass_of(known, older("/new")).children
+    assert child.body["metadata"]["annotations"] == {labels.ANNOTATION_ADDRESS_CLAIMED: timestamp(NOW)}
+    moved = make(
+        HTTP_ROUTE,
+        child.name,
+        namespace=OLDER,
+        uid="moved",
+        owners=[owner(older())],
+        created=NOW - timedelta(hours=5),
+        annotations=child.body["metadata"]["annotations"],
+        spec=child.body["spec"],
+    )
+    known.put(HTTP_ROUTES, moved)
+    later = NOW + timedelta(hours=1)
+    (again,) = pass_of(known, older("/new"), later).children
+    assert again.body["metadata"]["annotations"] == {labels.ANNOTATION_ADDRESS_CLAIMED: timestamp(NOW)}
+    # A route that was made before the move, and that the move did not see, has the better right.
+    known.put(SERVICES, younger("/new"))
+    known.put(HTTP_ROUTES, route_of(younger("/new"), created=NOW - timedelta(seconds=1)))
+    assert is_refused(pass_of(known, older("/new"), later))
+    assert not is_refused(pass_of(known, younger("/new"), later))
+
+
+@pytest.mark.spec("RT-211")
+def test_a_route_without_a_record_is_as_old_as_its_creation() -> None:
+    known = standing(younger())
+    (child,) = pass_of(known, younger()).children
+    assert "annotations" not in child.body["metadata"]
+
+
+@pytest.mark.spec("RT-211")
+@pytest.mark.parametrize("text", ["", "soon", "2020-01-01T00:00:00", "0"])
+def test_a_record_that_is_no_time_counts_for_nothing(text: str) -> None:
+    early = older("/demo")
+    stamped = route_of(early, annotations={labels.ANNOTATION_ADDRESS_CLAIMED: text}, created=NOW - timedelta(minutes=1))
+    known = world(early, stamped, younger(), route_of(younger()))
+    assert is_refused(pass_of(known, early))
+    assert not is_refused(pass_of(known, younger()))
+
+
+@pytest.mark.spec("RT-211")
+def test_no_user_writes_the_age_of_a_claim() -> None:
+    forged = older("/new", annotations={labels.ANNOTATION_ADDRESS_CLAIMED: "2020-01-01T00:00:00Z", "x": "y"})
+    (first,) = pass_of(world(forged), forged).children
+    assert first.body["metadata"]["annotations"] == {"x": "y"}
+    (moved,) = pass_of(world(forged, route_of(older("/old"))), forged).children
+    assert moved.body["metadata"]["annotations"] == {labels.ANNOTATION_ADDRESS_CLAIMED: timestamp(NOW), "x": "y"}
+
+
+def accepted(obj: JsonObject, gateway: str = "infra/gw", generation: int = 1) -> JsonObject:
+    """The service with the status that it has once the gateway has accepted its route."""
+    route = route_of(obj)
+    ready = condition(
+        "HTTPRouteReady", True, "HTTPRouteAccepted", f"Gateway {gateway} accepted HTTPRoute {route['metadata']['name']}"
+    )
+    ready = {**ready, "lastTransitionTime": timestamp(NOW - timedelta(minutes=30)), "observedGeneration": generation}
+    path = route["spec"]["rules"][0]["matches"][0]["path"]["value"]
+    return {**obj, "status": {"routing": {"path": path}, "conditions": [ready]}}
+
+
+@pytest.mark.spec("RT-213")
+def test_a_route_that_is_deleted_by_others_gives_no_address_up() -> None:
+    holder = accepted(younger())
+    # The waiting service was faster.
+    quick = route_of(older(), created=NOW - timedelta(seconds=2))
+    known = world(holder, older(), quick)
+    (child,) = pass_of(known, holder).children
+    assert child.body["metadata"]["annotations"] == {
+        labels.ANNOTATION_ADDRESS_CLAIMED: timestamp(NOW - timedelta(minutes=30))
+    }
+    known.put(HTTP_ROUTES, route_of(younger(), created=NOW, annotations=child.body["metadata"]["annotations"]))
+    assert len(pass_of(known, older()).deletes) == 1
+
+
+@pytest.mark.spec("RT-213", "RT-186")
+def test_a_route_that_is_changed_by_others_gives_no_address_up() -> None:
+    holder = accepted(younger())
+    known = world(holder, route_of(younger("/elsewhere")), older(), route_of(older(), created=NOW))
+    assert len(pass_of(known, holder).children) == 1
+
+
+@pytest.mark.spec("RT-213")
+@pytest.mark.parametrize(
+    "not_held",
+    [
+        accepted(older(), gateway="infra/other"),
+        accepted(older(), generation=0),
+        {**accepted(older()), "status": {"routing": {"path": "/demo/chat"}}},
+        {**accepted(older()), "status": {**accepted(older("/other"))["status"]}},
+    ],
+)
+def test_what_is_not_reported_as_it_is_asked_for_is_a_first_claim(not_held: JsonObject) -> None:
+    known = world(not_held, younger(), route_of(younger(), created=NOW - timedelta(seconds=1)))
+    assert is_refused(pass_of(known, not_held))
+
+
+@pytest.mark.spec("RT-210", "RT-212")
+@pytest.mark.parametrize("hosts", [None, ["a.example.com"]])
+def test_in_its_own_namespace_an_older_service_takes_no_served_path_either(hosts: list[str] | None) -> None:
+    wanted: dict[str, Any] = {} if hosts is None else {"hostnames": hosts}
+    first = service(OLDER, "/demo/second", name="first", age=9, **wanted)
+    second = service(OLDER, "/demo/second", name="second", age=1)
+    known = world(first, route_of(service(OLDER, "/demo/first", name="first", age=9)), second, route_of(second))
+    plan = pass_of(known, first)
+    assert (is_refused(plan), plan.children, plan.deletes) == (True, (), ())
+    assert told(plan)[1] == (
+        "path /demo/second on Gateway infra/gw is that of AIMService demo/second; move that one to another "
+        "pathTemplate first, or choose another one here"
+    )
+    assert plan.status is not None
+    assert plan.status["routing"] == {"path": "/demo/first"}
+    # The second step of the move: the holder is elsewhere.
+    elsewhere = service(OLDER, "/demo/third", name="second", age=1)
+    known.put(SERVICES, elsewhere)
+    known.put(HTTP_ROUTES, route_of(elsewhere))
+    assert len(pass_of(known, first).children) == 1
+
+
+@pytest.mark.spec("RT-212", "RT-126")
+def test_where_overlaps_are_allowed_a_move_still_takes_no_served_path() -> None:
+    known = world(older(), route_of(older("/old")), younger(), route_of(younger()), allowing())
+    assert is_refused(pass_of(known, older()))
+    known.put(SERVICES, older("/demo"))
+    assert len(pass_of(known, older("/demo")).children) == 1
 
 
 @pytest.mark.spec("RT-125")
@@ -304,8 +473,8 @@ def test_in_one_namespace_the_younger_is_told_of_the_oldest_and_keeps_its_route(
     assert len(plan.children) == 1
     (message,) = shared_path(plan)
     assert message == (
-        "path /demo/chat on gateway gw is also that of AIMService demo/first, which is older; the gateway serves one "
-        "of them: choose another pathTemplate"
+        "path /demo/chat on gateway gw is also that of AIMService demo/first, which had it before; the gateway serves "
+        "that one: choose another pathTemplate"
     )
     assert shared_path(pass_of(known, first)) == []
 
@@ -344,13 +513,13 @@ CLAIMS = st.lists(
 @pytest.mark.spec("RT-123", "RT-204")
 @settings(max_examples=30)
 @given(CLAIMS, st.randoms(use_true_random=False))
-def test_in_whatever_order_they_are_looked_at_the_same_services_win(
+def test_of_claims_of_one_second_the_same_services_win_in_every_order(
     claims: list[tuple[str, str, int]], order: Any
 ) -> None:
     services = [
         service(namespace, path, name=f"s{number}", age=age) for number, (namespace, path, age) in enumerate(claims)
     ]
-    routes = {one["metadata"]["uid"]: route_of(one) for one in services}
+    routes = {one["metadata"]["uid"]: route_of(one, created=NOW) for one in services}
     known = world(*services)
     changed = True
     while changed:
@@ -367,6 +536,61 @@ def test_in_whatever_order_they_are_looked_at_the_same_services_win(
                 changed = True
     served = {entry.key for entry in known.world.all(HTTP_ROUTES)}
     assert served == {Key.of(routes[one["metadata"]["uid"]]) for one in _winners(services)}
+
+
+MOVES = st.lists(
+    st.tuples(st.integers(0, 3), st.sampled_from(["/a", "/a/b", "/a/b/c", "/b", "/b/c", "/c"])), min_size=4, max_size=8
+)
+HOMES = ("n1", "n2", "n3", "n1")
+
+
+@pytest.mark.spec("RT-210", "RT-212", "RT-204")
+@settings(max_examples=20)
+@given(MOVES, st.permutations(range(4)), st.randoms(use_true_random=False))
+def test_whatever_moves_what_is_served_stays(moves: list[tuple[int, str]], ages: list[int], order: Any) -> None:
+    known, clock = world(), NOW
+    wanted: dict[int, JsonObject] = {}
+    for number, path in moves:
+        clock += timedelta(minutes=1)
+        before = {one: _served(known, obj) for one, obj in wanted.items() if one != number}
+        wanted[number] = service(HOMES[number], path, name=f"s{number}", age=ages[number])
+        known.put(SERVICES, wanted[number])
+        for one in order.sample(list(wanted), len(wanted)) * 3:
+            _carry_out(known, wanted[one], clock)
+        for one, served in before.items():
+            if served:
+                assert _served(known, wanted[one]) == served
+
+
+def _served(known: BuiltWorld, obj: JsonObject) -> str:
+    """The path of the service's route; empty without a route."""
+    key = Key(obj["metadata"]["namespace"], http_route_name(obj["metadata"]["name"], obj["metadata"]["namespace"]))
+    entry = known.world.get(HTTP_ROUTES, key)
+    route = None if entry is None else entry.object
+    return "" if route is None else str(route.spec.rules[0].matches[0].path.value)
+
+
+def _carry_out(known: BuiltWorld, obj: JsonObject, now: datetime) -> None:
+    plan = pass_of(known, obj, now)
+    for one in plan.deletes:
+        known.world.absorb_deleted(HTTP_ROUTES, Key(one.namespace, one.name), one.uid, 0.0)
+    for child in plan.children:
+        entry = known.world.get(HTTP_ROUTES, Key(child.namespace, child.name))
+        before = None if entry is None else entry.object
+        created = now if before is None else before.metadata.creation_timestamp
+        known.put(
+            HTTP_ROUTES,
+            make(
+                HTTP_ROUTE,
+                child.name,
+                namespace=child.namespace,
+                uid=f"{child.namespace}-{child.name}",
+                owners=[owner(obj)],
+                created=created,
+                annotations=child.body["metadata"].get("annotations") or {},
+                spec=child.body["spec"],
+            ),
+        )
 
 
 def _winners(services: list[JsonObject]) -> list[JsonObject]:
