@@ -39,7 +39,7 @@ from aim_serving.pod_security import is_restricted
 from aim_serving.profile_mount import ProfileMount, profile_mount
 from aim_serving.readiness import Beginning, together
 from aim_serving.references import Template, is_ready
-from aim_serving.replicas import replicas_in_effect, runtime_status
+from aim_serving.replicas import autoscaling_in_effect, replicas_in_effect, runtime_status
 from aim_serving.route_health import route_component
 from aim_serving.scaler_leftovers import scaler_removal
 from aim_serving.status import cache_json, references_json, runtime_json, service_status
@@ -126,7 +126,7 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
         stored_status=service.status.status,
         now=now,
         errors=seen.faults,
-        extra=(*replicas_in_effect(service.spec), *dry_run_condition(service)),
+        extra=(*replicas_in_effect(service.spec), *autoscaling_in_effect(service.spec), *dry_run_condition(service)),
         failure=view.failure,
         created=service.metadata.creation_timestamp if _is_sought(components) and not told_anyway else None,
     )

@@ -17,6 +17,7 @@ from aim_domain import (
     labels,
 )
 from aim_domain.naming import autoscaler_name, predictor_name
+from aim_serving.hardware import exact_number
 from aim_serving.written_quantities import written
 from controller_runtime import (
     Category,
@@ -35,6 +36,8 @@ LARGEST: Final = 2**31 - 1
 number stops KServe for all."""
 
 
+_OPERATIONS: Final = ("last_one", "avg", "max", "min", "rate", "count")
+"""What KEDA's scaler can do with the samples of a metric; it takes its default for any other word, without a sign."""
 _OF_ENGINE: Final = ("vllm:", "vllm_")
 """How names of metrics begin that the serving engine makes."""
 
@@ -84,7 +87,7 @@ def scaling_of(spec: AIMServiceSpec) -> Scaling | ClassifiedError:
     if minimum < 1 and (why := _cannot_wake(given)):
         return _invalid(f"spec.minReplicas is {minimum}, but {why}")
     for index, metric in enumerate(given):
-        if metric.podmetric is not None and (why := _refused_by_kserve(metric.podmetric)):
+        if metric.podmetric is not None and (why := _refused(metric.podmetric)):
             return _invalid(f"spec.autoScaling.metrics[{index}].podmetric.{why}")
     scaler = AutoscalerClass.KEDA if given else AutoscalerClass.HPA
     metrics = None if spec.auto_scaling is None else tuple(_metric(metric) for metric in given)
@@ -110,17 +113,23 @@ def _is_from_elsewhere(query: str, of_pods: Collection[str]) -> bool:
     return bool(query) and query not in of_pods and not query.lower().startswith(_OF_ENGINE)
 
 
-def _refused_by_kserve(source: PodMetricSource) -> str:
-    """The field, and why KServe's webhook would refuse the metric; empty if it would not (SV-289)."""
-    target, utilization = source.target, source.target.average_utilization
+def _refused(source: PodMetricSource) -> str:
+    """The field, and why KServe's webhook or KEDA's scaler would refuse the metric; empty if neither (SV-289)."""
+    target = source.target
     if not source.metric.query:
         return "metric.query is missing; KServe takes no metric without one"
-    if not target.value:
-        return "target.value is missing; KServe takes no metric without one, whatever the type of the target"
+    over_time = source.metric.operation_over_time
+    if over_time and over_time not in _OPERATIONS:
+        return f"metric.operationOverTime is {over_time!r}; use one of {', '.join(_OPERATIONS)}"
+    if target.type is MetricTargetType.UTILIZATION:
+        return (
+            "target.type is Utilization, which is for resources such as CPU; a PodMetric takes Value with target.value "
+            "or AverageValue with target.averageValue"
+        )
     if target.type is MetricTargetType.AVERAGE_VALUE and not target.average_value:
         return "target.averageValue is missing for a target of type AverageValue"
-    if target.type is MetricTargetType.UTILIZATION and (utilization is None or not 1 <= utilization <= 100):
-        return "target.averageUtilization has to be 1 to 100 for a target of type Utilization"
+    if target.type is MetricTargetType.VALUE and not target.value:
+        return "target.value is missing for a target of type Value"
     return ""
 
 
@@ -160,10 +169,15 @@ def _pod_metric(metric: PodMetric) -> JsonObject:
 
 
 def _target(target: MetricTarget) -> JsonObject:
+    """The target, with ``value`` as the number that counts: KServe gives KEDA nothing else, whatever the type (SV-306).
+
+    KServe hands the text on as it is written, and the scaler reads a plain number, not a quantity with a suffix.
+    """
     utilization = target.average_utilization
+    counts = target.average_value if target.type is MetricTargetType.AVERAGE_VALUE else target.value
     return {
         "type": target.type.value,
-        **({"value": written(target.value)} if target.value else {}),
+        **({"value": exact_number(counts)} if counts else {}),
         **({"averageValue": written(target.average_value)} if target.average_value else {}),
         **({"averageUtilization": utilization} if utilization is not None else {}),
     }
@@ -218,6 +232,27 @@ def replicas_in_effect(spec: AIMServiceSpec) -> tuple[Desired, ...]:
         "change spec.minReplicas and spec.maxReplicas, or remove them and spec.autoScaling for a fixed number"
     )
     return (condition(REPLICAS_IN_EFFECT, False, "AutoscalingDecides", message),)
+
+
+AUTOSCALING_IN_EFFECT: Final = "AutoscalingInEffect"
+"""Condition of a service whose autoscaling can change nothing (SV-307)."""
+
+
+def autoscaling_in_effect(spec: AIMServiceSpec) -> tuple[Desired, ...]:
+    """The answer to autoscaling without ``maxReplicas``, which leaves as many replicas as there have to be at least.
+
+    Equal bounds that are both written are an answer themselves.
+    """
+    scaling = scaling_of(spec)
+    if isinstance(scaling, ClassifiedError) or not scaling.autoscaled or spec.max_replicas is not None:
+        return ()
+    if scaling.minimum < scaling.maximum:
+        return ()
+    message = (
+        f"autoscaling is configured, but without spec.maxReplicas the service always has {scaling.maximum} replicas; "
+        f"set spec.maxReplicas above {scaling.maximum}"
+    )
+    return (condition(AUTOSCALING_IN_EFFECT, False, "MaxReplicasMissing", message),)
 
 
 # Status

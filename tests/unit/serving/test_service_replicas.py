@@ -104,20 +104,15 @@ def test_replicas_that_can_not_be(spec: JsonObject, field: str) -> None:
         ({"metricNames": ["vllm:num_requests_running"]}, {"value": "1"}, "metric.query is missing"),
         ({"query": "q"}, {"type": "Value"}, "target.value is missing"),
         ({"query": "q"}, {}, "target.value is missing"),
-        ({"query": "q"}, {"type": "AverageValue", "averageValue": "1"}, "target.value is missing"),
         ({"query": "q"}, {"type": "AverageValue", "value": "1"}, "target.averageValue is missing"),
-        ({"query": "q"}, {"type": "Utilization", "value": "1"}, "target.averageUtilization has to be"),
-        (
-            {"query": "q"},
-            {"type": "Utilization", "value": "1", "averageUtilization": 0},
-            "target.averageUtilization has to be",
-        ),
-        (
-            {"query": "q"},
-            {"type": "Utilization", "value": "1", "averageUtilization": 101},
-            "target.averageUtilization has to be",
-        ),
-        ({"query": "q"}, {"type": "Utilization", "value": "1", "averageUtilization": 100}, None),
+        ({"query": "q"}, {"type": "Utilization", "value": "1"}, "target.type is Utilization"),
+        ({"query": "q"}, {"type": "Utilization", "value": "1", "averageUtilization": 80}, "target.type is Utilization"),
+        ({"query": "q"}, {"type": "Utilization", "averageUtilization": 80}, "target.type is Utilization"),
+        ({"query": "q", "operationOverTime": "median"}, {"value": "1"}, "metric.operationOverTime is 'median'"),
+        ({"query": "q", "operationOverTime": "AVG"}, {"value": "1"}, "metric.operationOverTime is 'AVG'"),
+        ({"query": "q", "operationOverTime": "last_one"}, {"value": "1"}, None),
+        ({"query": "q", "operationOverTime": ""}, {"value": "1"}, None),
+        ({"query": "q"}, {"type": "AverageValue", "averageValue": "1"}, None),
         ({"query": "q"}, {"type": "AverageValue", "value": "1", "averageValue": "1"}, None),
         ({"query": "q"}, {"value": "1"}, None),
     ],
@@ -137,7 +132,7 @@ def test_what_kserve_would_refuse_is_told_with_the_field(
     assert f"spec.autoScaling.metrics[1].podmetric.{field}" in message_of(plan, "InferenceServiceReady")
 
 
-@pytest.mark.spec("SV-183", "AT-148")
+@pytest.mark.spec("SV-183", "SV-306", "AT-148")
 def test_targets() -> None:
     def target(**given: object) -> JsonObject:
         metric = {"type": "PodMetric", "podmetric": {"metric": {"query": "q"}, "target": {"value": "1", **given}}}
@@ -146,7 +141,33 @@ def test_targets() -> None:
         assert isinstance(converted, dict)
         return converted
 
-    by_value = {"type": "AverageValue", "averageValue": "100m"}
-    by_use = {"type": "Utilization", "averageUtilization": 80}
-    assert target(**by_value) == {**by_value, "value": "1"}
-    assert target(**by_use) == {**by_use, "value": "1"}
+    by_average = {"type": "AverageValue", "averageValue": "100m"}
+    assert target(**by_average, value="5") == {**by_average, "value": "0.1"}, "KServe reads value whatever the type"
+    assert target(**by_average, value=None) == {**by_average, "value": "0.1"}
+    for given, number in (("1", "1"), ("1000", "1000"), ("2k", "2000"), ("0.5", "0.5"), ("500m", "0.5")):
+        assert target(value=given) == {"type": "Value", "value": number}, "the scaler parses no suffix"
+    with_more = {"type": "Value", "averageValue": "7", "averageUtilization": 80}
+    assert target(**with_more) == {**with_more, "value": "1"}
+
+
+@pytest.mark.spec("SV-307", "SV-188")
+@pytest.mark.parametrize(
+    ("spec", "replicas"),
+    [
+        ({"minReplicas": 2}, 2),
+        ({"autoScaling": {"metrics": [METRIC]}}, 1),
+        ({"autoScaling": {}}, 1),
+        ({"minReplicas": 2, "maxReplicas": 2}, None),
+        ({"minReplicas": 1, "maxReplicas": 3}, None),
+        ({"replicas": 3}, None),
+    ],
+)
+def test_autoscaling_without_a_maximum_is_answered(spec: JsonObject, replicas: int | None) -> None:
+    plan = plan_for(serving_world(aim_service(**spec), template(), model(), node(), cache(USUAL)))
+    if replicas is None:
+        assert condition_of(plan, "AutoscalingInEffect") is None
+        return
+    assert condition_of(plan, "AutoscalingInEffect") == ("False", "MaxReplicasMissing")
+    said = message_of(plan, "AutoscalingInEffect")
+    assert f"always has {replicas} replicas" in said
+    assert f"set spec.maxReplicas above {replicas}" in said

@@ -75,12 +75,13 @@ CONDITIONS: Final[Mapping[str, str]] = {
     "Degraded": "the opposite of Ready",
     "MaxModelsLimitReached": "`maxModels` keeps images from becoming models",
     "DryRun": "the annotation `dry-run` is set: nothing is written",
+    "AutoscalingInEffect": "false where autoscaling has no `maxReplicas` and so can change nothing",
     "ReplicasInEffect": "false where `spec.replicas` was changed while autoscaling decides",
 }
 """When each condition is true."""
 
 EXTRA: Final[Mapping[str, tuple[str, ...]]] = {
-    "AIMService": ("DryRun", "ReplicasInEffect"),
+    "AIMService": ("AutoscalingInEffect", "DryRun", "ReplicasInEffect"),
     "AIMServiceTemplate": ("Discovered", "CacheReady"),
     "AIMClusterServiceTemplate": ("Discovered",),
     "AIMArtifact": ("DownloadComplete",),
