@@ -474,6 +474,7 @@ class Live(BuiltWorld):
                     admission=admission,
                     events=events,
                     declared=self.definition.declared_writes,
+                    clock=self.timers.time,
                 ),
                 effects=self,
                 interceptors=(WATCHED, self._passes),

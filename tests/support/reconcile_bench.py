@@ -1,6 +1,7 @@
 """A bench with a control plane, an executor and a worker, whose reconciler a test sets."""
 
 import math
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -184,6 +185,7 @@ class Bench:
             world=self.access,
             admission=self.admission,
             events=EventWriter(guarded, "aim-serving"),
+            clock=time.monotonic if self.timers is None else self.timers.time,
         )
         self.worker = Worker(
             self.reconciler,

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from aim_domain import NAMESPACE_CONFIGS_BY_NAMESPACE, SHOWN_OF_OLDER_CONFIGS, AIMService, AimSettings, shown_of_config
+from aim_domain.component_names import ROUTE_RECONCILED
 from aim_domain.parts import (
     CLUSTER_RUNTIME_CONFIGS,
     HTTP_ROUTES,
@@ -85,7 +86,9 @@ def definition(_: AimSettings) -> ServiceDefinition:
                 part=SERVICES,
                 reconcile=reconcile,
                 status=StatusOwnership(
-                    only_fields=frozenset({"routing"}), only_conditions=frozenset({HTTP_ROUTE_READY})
+                    only_fields=frozenset({"routing"}),
+                    only_conditions=frozenset({HTTP_ROUTE_READY}),
+                    contested=ROUTE_RECONCILED,
                 ),
                 ignores=_is_irrelevant,
             ),

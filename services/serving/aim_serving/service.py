@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from aim_domain import POD_ACCESS, POD_EFFECTS, AimSettings, labels, pod_readers
-from aim_domain.component_names import ComponentName
+from aim_domain.component_names import ROUTE_RECONCILED, ComponentName
 from aim_domain.parts import (
     ARTIFACT_CLAIMS,
     ARTIFACTS,
@@ -108,7 +108,8 @@ SERVICE_RECONCILER: Final = Reconciler(
     finalizer=labels.FINALIZER_SERVICE,
     finalize=finalize,
     status=StatusOwnership(
-        foreign_fields=frozenset({"routing"}), foreign_conditions=frozenset({ComponentName.HTTP_ROUTE.condition})
+        foreign_fields=frozenset({"routing"}),
+        foreign_conditions=frozenset({ComponentName.HTTP_ROUTE.condition, ROUTE_RECONCILED}),
     ),
 )
 CONFIG_RECONCILER: Final = Reconciler(controller="runtime-config", part=RUNTIME_CONFIGS, reconcile=reconcile_config)

@@ -81,3 +81,6 @@ COMPONENT_ORDER: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     }
 )
 """Components of each kind. Only these take part in the aggregation of FW-076, in this order (FW-080)."""
+
+ROUTE_RECONCILED: Final = "HTTPRouteReconciled"
+"""Condition that routing writes while another manager keeps overwriting fields of a route (FW-814)."""

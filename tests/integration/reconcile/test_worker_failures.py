@@ -53,14 +53,14 @@ async def test_an_interceptor_that_fails_afterwards_keeps_no_failure_from_being_
     assert bench.queue.statistics.retries == 1
 
 
-@pytest.mark.spec("FW-010", "FW-095", "FW-P05")
-async def test_a_rejected_child_fails_the_object_without_timed_retry(bench: Bench) -> None:
+@pytest.mark.spec("FW-010", "FW-810", "FW-P05")
+async def test_a_rejected_child_fails_the_object_and_is_tried_again(bench: Bench) -> None:
     bench.decision = serve
     bench.faults.fail("PATCH", "configmaps/c", 422, reason="Invalid", message="no", details={"name": "c"})
     await bench.worker.process(CHAT)
     live = await bench.get(AIM_SERVICE, "chat")
     assert live["status"]["status"] == "Failed"
-    assert bench.queue.statistics.retries == 0
+    assert bench.queue.statistics.retries == 1
 
 
 async def test_a_bug_concerns_its_object_alone(bench: Bench) -> None:

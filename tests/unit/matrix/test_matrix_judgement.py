@@ -162,5 +162,6 @@ def test_a_poison_that_is_written_at_rest_or_tried_too_often_is_told() -> None:
     assert told.startswith("written at rest: ")
     assert "routing patch pods" in told
     assert restless({"serving": 13}, before, len(before)) == ["serving tried 13 times in the first minute"]
+    assert restless({"serving": 0}, [*before[:5], write(30, "serving", status=422)], 5) == []
     refused = [*before, write(3, "serving", status=409)]
     assert restless({"serving": 0}, refused, len(refused)) == ["serving tried 13 times in the first minute"]

@@ -79,6 +79,13 @@ def test_anything_else_is_unknown() -> None:
     assert classify(ValueError("odd")) == ClassifiedError(Category.UNKNOWN, "UnknownError", "odd")
 
 
+@pytest.mark.spec("FW-811")
+@pytest.mark.parametrize("verb", [Verb.CREATE, Verb.APPLY, Verb.PATCH])
+def test_a_write_that_finds_no_place_for_its_object_is_no_missing_child(verb: Verb) -> None:
+    assert classify(api(404), verb=verb).category is Category.INFRASTRUCTURE
+    assert classify(api(404), verb=Verb.GET).category is Category.MISSING_DOWNSTREAM
+
+
 @pytest.mark.spec("FW-048")
 def test_a_shutdown_is_no_error() -> None:
     with pytest.raises(asyncio.CancelledError):

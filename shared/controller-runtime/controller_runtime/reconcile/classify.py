@@ -51,6 +51,8 @@ _CONNECTION_REASONS: Final[Mapping[ConnectionFailure, str]] = MappingProxyType(
     }
 )
 
+_PLACING: Final = frozenset({Verb.CREATE, Verb.APPLY, Verb.PATCH})
+
 
 def classify(error: BaseException, *, verb: Verb | None = None) -> ClassifiedError:
     """The error as a value. What is classified already, even when wrapped, keeps its classification (FW-042).
@@ -74,6 +76,9 @@ def classify(error: BaseException, *, verb: Verb | None = None) -> ClassifiedErr
 
 
 def _classify_answer(error: ApiError, verb: Verb | None) -> ClassifiedError:
+    if verb in _PLACING and error.is_not_found:
+        # What a write does not find is where it would write: the CRD or the namespace, which come back (FW-810).
+        return ClassifiedError(Category.INFRASTRUCTURE, "NotFound", str(error))
     if verb is Verb.PATCH and error.is_failed_json_patch_test:
         return ClassifiedError(Category.INFRASTRUCTURE, "Conflict", str(error))
     rule = next((rule for rule in _RULES if rule.applies(error)), None)

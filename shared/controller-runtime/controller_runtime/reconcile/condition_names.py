@@ -1,6 +1,7 @@
 """Types of the conditions that the state engine writes (FW-035, FW-070)."""
 
 from enum import StrEnum
+from typing import Final
 
 
 class ParentCondition(StrEnum):
@@ -10,6 +11,11 @@ class ParentCondition(StrEnum):
     AUTH_VALID = "AuthValid"
     CONFIG_VALID = "ConfigValid"
     READY = "Ready"
+
+
+RECONCILED: Final = "Reconciled"
+"""Condition that is only there while an object is not reconciled: its passes fail (FW-477), or another manager keeps
+overwriting what they apply (FW-814); the next good pass drops it (FW-038)."""
 
 
 def condition_type(component: str) -> str:

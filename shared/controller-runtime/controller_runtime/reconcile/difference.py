@@ -1,8 +1,8 @@
 """Whether a write would change anything (FW-011, FW-013, FW-205, FW-409)."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
 from controller_runtime import annotation_keys, quantity
 from controller_runtime.json import JsonObject, canonical
@@ -61,6 +61,37 @@ def is_subset(desired: object, live: object, path: tuple[str, ...] = ()) -> bool
     if isinstance(desired, list | tuple):
         return _is_list_subset(desired, live, path)
     return desired == live or (_is_quantity(path) and _same_quantity(desired, live))
+
+
+FieldPath: TypeAlias = tuple[str | int, ...]
+"""Members and indexes from the root of an object to one of its fields."""
+
+
+def differing(desired: JsonObject, live: JsonObject) -> Iterator[tuple[FieldPath, object]]:
+    """The fields for which `is_subset` fails, as deep as both sides have the same shape, with the desired value.
+
+    Stamps that never make a difference are left out (FW-205).
+    """
+    yield from _differing(_comparable(desired), live, (), ())
+
+
+def _differing(
+    desired: object, live: object, at: FieldPath, path: tuple[str, ...]
+) -> Iterator[tuple[FieldPath, object]]:
+    if is_subset(desired, live, path):
+        return
+    if isinstance(desired, dict) and isinstance(live, dict):
+        for name, value in desired.items():
+            yield from _differing(value, live.get(name), (*at, name), (*path, name))
+    elif isinstance(desired, list | tuple) and isinstance(live, list) and _is_by_index(desired, live, path):
+        for index, (item, other) in enumerate(zip(desired, live, strict=True)):
+            yield from _differing(item, other, (*at, index), path)
+    else:
+        yield at, desired
+
+
+def _is_by_index(desired: Sequence[Any], live: Sequence[Any], path: tuple[str, ...]) -> bool:
+    return len(desired) == len(live) and path != ("metadata", "ownerReferences")
 
 
 def _is_list_subset(desired: Sequence[Any], live: object, path: tuple[str, ...]) -> bool:

@@ -5,10 +5,13 @@ the Lease ends a plan in the middle (FW-407). Every answer goes into the world a
 this one did.
 """
 
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any, Final
 
+from controller_runtime import annotation_keys
 from controller_runtime.bus.part import Key
 from controller_runtime.errors import ClassifiedError
 from controller_runtime.json import JsonObject
@@ -30,7 +33,18 @@ from controller_runtime.reconcile.classify import classify, is_quiet
 from controller_runtime.reconcile.difference import needs_apply
 from controller_runtime.reconcile.events import EventWriter
 from controller_runtime.reconcile.execution import Drop, Execution, Write, WriteResult
-from controller_runtime.reconcile.plan import Child, Delete, Patch, Plan, WriteMode
+from controller_runtime.reconcile.fights import (
+    EXISTENCE,
+    ChildKey,
+    Fights,
+    message_of,
+    other_manager,
+    wanted_fields,
+    with_contests,
+    yielding,
+)
+from controller_runtime.reconcile.hold import soonest
+from controller_runtime.reconcile.plan import Child, Delete, Event, Patch, Plan, WriteMode
 from controller_runtime.reconcile.reconciler import Reconciler
 from controller_runtime.reconcile.status_writer import Due, StatusWriter
 from controller_runtime.reconcile.take_over import is_left, take_over
@@ -70,6 +84,7 @@ class Executor:
     Args:
         kube: raises `NotLeaderError` where this process may not write.
         declared: all that the service says it writes; `None` = whatever a plan says.
+        clock: in seconds, for the waits of contested fields and of refused statuses.
     """
 
     def __init__(
@@ -82,6 +97,7 @@ class Executor:
         admission: Admission,
         events: EventWriter,
         declared: Sequence[Writes] | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._kube = kube
         self._manager = field_manager
@@ -89,7 +105,10 @@ class Executor:
         self._world = world
         self._admission = admission
         self._events = events
-        self._status = StatusWriter(kube, field_manager, reconciler.status, world)
+        self._status = StatusWriter(kube, field_manager, reconciler.status, world, clock)
+        self._contested = reconciler.status.contested
+        self._fights = Fights()
+        self._clock = clock
         self._source = reconciler.event_source or f"aim-{reconciler.controller}-controller"
 
     async def execute(self, target: Target, plan: Plan, *, stale: bool = False) -> Execution:
@@ -121,6 +140,7 @@ class Executor:
     def forget(self, uid: str) -> None:
         """Drop what is remembered about an object that is gone."""
         self._status.forget(uid)
+        self._fights.forget(uid)
         self._events.forget(uid)
 
     async def _stopped(self, run: _Run, plan: Plan, stop: _StopError) -> Execution:
@@ -138,22 +158,47 @@ class Executor:
             return Execution(tuple(run.writes), drop=Drop.NOT_LEADER)
         # The version that won need not bring a pass: a service ignores what others write into a status they share.
         lost = any(write.verb is Verb.STATUS and write.result is WriteResult.CONFLICT for write in run.writes)
-        return Execution(tuple(run.writes), status_failure=failure, drop=Drop.CONFLICT if lost else None)
+        uid = run.target.uid
+        return Execution(
+            tuple(run.writes),
+            status_failure=failure,
+            drop=Drop.CONFLICT if lost else None,
+            requeue_after=soonest((self._status.held_for(uid), self._fights.due(uid, self._clock()))),
+        )
 
     async def _tell(self, run: _Run, plan: Plan) -> ClassifiedError | None:
         """Status and events; returns the failure of the status write."""
-        due = self._status.due(run.target, plan.status)
+        status, contested = self._with_contests(run.target, plan.status)
+        due = self._status.due(run.target, status)
         outcome = None
-        if due is Due.WRITE and plan.status is not None:
-            outcome = await self._status.write(run.target, plan.status)
+        if due is Due.WRITE and status is not None:
+            outcome = await self._status.write(run.target, status)
             run.writes.append(outcome.write)
         stored = due is Due.SETTLED or (outcome is not None and outcome.stored)
         # A transition that was not stored will be seen, and told, again.
-        events = [event for event in plan.events if stored or event.standing or not event.condition]
+        told = plan.events if contested is None else (*plan.events, contested)
+        events = [event for event in told if stored or event.standing or not event.condition]
         events += [outcome.event] if outcome is not None and outcome.event is not None else []
         if events:
             await self._events.emit(run.target, self._source, events)
         return None if outcome is None else outcome.failure
+
+    def _with_contests(self, target: Target, status: JsonObject | None) -> tuple[JsonObject | None, Event | None]:
+        """The status with what is fought over; what it is, is no part of the decision, so a replay agrees."""
+        contests = self._fights.contests(target.uid, self._clock())
+        if not contests:
+            return status, None
+        kind, place = target.part.kind, f" -n {target.namespace}" if target.namespace else ""
+        pause = f"kubectl annotate{place} {kind.resource} {target.name} {annotation_keys.PAUSED}=true"
+        return with_contests(
+            status,
+            contests,
+            type_=self._contested,
+            stored=(target.raw.get("status") or {}).get("conditions") or (),
+            generation=target.generation,
+            message=message_of(contests, self._manager, pause),
+            now=datetime.now(UTC),
+        )
 
     # Patches and deletes
 
@@ -198,6 +243,7 @@ class Executor:
                 self._failed(run, Verb.DELETE, delete, error)
         else:
             self._world.absorb(delete.part, left or _identity(delete), gone=left is None)
+            self._fights.deleted(run.target.uid, _child_key(delete))
             run.writes.append(_write(Verb.DELETE, delete, WriteResult.DONE))
 
     # Children
@@ -229,8 +275,13 @@ class Executor:
 
     async def _create_child(self, run: _Run, child: Child, body: JsonObject) -> None:
         if child.mode is WriteMode.APPLY:
+            verdict = self._fights.judge(run.target.uid, _child_key(child), {EXISTENCE: b""}, self._clock())
+            if verdict.held:
+                run.writes.append(_write(Verb.APPLY, child, WriteResult.HELD, error="deleted by another client"))
+                return
             desired = to_create(body, run.target.traceparent, hashed=True)
             self._done(run, Verb.APPLY, child, await self._kube.apply(child.part.kind, desired, self._manager))
+            self._fights.applied(run.target.uid, _child_key(child), verdict.fields, self._clock())
             return
         desired = to_create(body, run.target.traceparent, hashed=False)
         async with self._admission.place(child.quotas) as full:
@@ -258,10 +309,27 @@ class Executor:
             return
         if live is not None and child.mode is WriteMode.APPLY and is_left(child.part, live):
             live = await self._take_over(run, child, live)
-        if child.mode is WriteMode.APPLY and needs_apply(body, live):
-            fresh = to_create(body, run.target.traceparent, hashed=True)
-            desired = fresh if live is None else to_update(body, live)
+        if child.mode is not WriteMode.APPLY:
+            return
+        if live is None:
+            await self._create_child(run, child, body)
+        else:
+            await self._apply_over(run, child, body, live)
+
+    async def _apply_over(self, run: _Run, child: Child, body: JsonObject, live: JsonObject) -> None:
+        """Apply what differs, but for fields whose turn has not come in a fight over them (FW-812, FW-813)."""
+        owner, key = run.target.uid, _child_key(child)
+        wanted = wanted_fields(body, live) if needs_apply(body, live) else {}
+        verdict = self._fights.judge(owner, key, wanted, self._clock())
+        if verdict.begun:
+            found = await self._read(child) or live
+            self._fights.named(owner, key, {one: other_manager(found, one, self._manager) for one in verdict.begun})
+        if verdict.fields:
+            desired = yielding(to_update(body, live), live, verdict.held)
             self._done(run, Verb.APPLY, child, await self._kube.apply(child.part.kind, desired, self._manager))
+            self._fights.applied(owner, key, verdict.fields, self._clock())
+        elif verdict.held:
+            run.writes.append(_write(Verb.APPLY, child, WriteResult.HELD, error="fields contested"))
 
     async def _take_over(self, run: _Run, child: Child, live: JsonObject) -> JsonObject:
         try:
@@ -321,6 +389,10 @@ class Executor:
 
 def _identity(delete: Delete) -> JsonObject:
     return {"metadata": {"namespace": delete.namespace, "name": delete.name, "uid": delete.uid}}
+
+
+def _child_key(item: Child | Delete) -> ChildKey:
+    return item.part.kind.kind, Key(item.namespace, item.name)
 
 
 def _version(answer: JsonObject) -> str:

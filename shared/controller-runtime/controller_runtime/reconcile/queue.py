@@ -213,17 +213,21 @@ class WorkQueue(Generic[K]):
         handle = self._clock.call_at(when, lambda: self._fire(key))
         self._timers[key] = _Timer(when, handle, priority)
 
-    def retry(self, key: K, *, within: float | None = None, at_least: float | None = None) -> float:
+    def retry(
+        self, key: K, *, within: float | None = None, at_least: float | None = None, most: float | None = None
+    ) -> float:
         """Ask for a pass after the key's backoff (FW-098); returns the delay in seconds.
 
         Args:
             within: upper bound of the delay (FW-068).
             at_least: no pass before, whoever asks for one: a server demanded it. At most the longest backoff.
+            most: longest backoff of this failure; the rate of the lane counts beyond it.
         """
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
         self._sums.retries += 1
-        delay = max(self._backoff.delay(failures + 1, self._random), self._reserve(key))
+        backoff = min(self._backoff.delay(failures + 1, self._random), _NEVER if most is None else most)
+        delay = max(backoff, self._reserve(key))
         delay = min(delay, _NEVER if within is None else within)
         if at_least is not None:
             hold = min(at_least, self._backoff.cap)

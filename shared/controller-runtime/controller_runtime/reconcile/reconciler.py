@@ -13,6 +13,7 @@ from controller_runtime.bus.world import Derived, World
 from controller_runtime.errors import ClassifiedError
 from controller_runtime.json import JsonObject
 from controller_runtime.reconcile.access import Access, Writes
+from controller_runtime.reconcile.condition_names import RECONCILED
 from controller_runtime.reconcile.difference import is_subset, same_status
 from controller_runtime.reconcile.plan import Effect, Plan
 from controller_runtime.reconcile.verb import Verb
@@ -67,12 +68,16 @@ class StatusOwnership:
     """Which part of a shared status this service writes (FW-370, FW-379).
 
     Exactly one of the two styles: everything but the foreign fields and conditions, or only the listed ones.
+
+    Attributes:
+        contested: type of the condition that names another manager of a child's fields (FW-814).
     """
 
     only_fields: frozenset[str] = frozenset()
     only_conditions: frozenset[str] = frozenset()
     foreign_fields: frozenset[str] = frozenset()
     foreign_conditions: frozenset[str] = frozenset()
+    contested: str = RECONCILED
 
     def own(self, status: Mapping[str, Any]) -> JsonObject:
         """The portion of a stored status that this service owns."""
@@ -93,7 +98,9 @@ class StatusOwnership:
         return name in self.only_fields if self.is_listed else name not in self.foreign_fields
 
     def _owns_condition(self, name: str) -> bool:
-        return name in self.only_conditions if self.is_listed else name not in self.foreign_conditions
+        if self.is_listed:
+            return name in self.only_conditions or name == self.contested
+        return name not in self.foreign_conditions
 
     @property
     def is_listed(self) -> bool:

@@ -15,14 +15,12 @@ from controller_runtime.api.meta import Condition
 from controller_runtime.errors import ClassifiedError
 from controller_runtime.json import JsonObject
 from controller_runtime.reconcile.components import Observability
-from controller_runtime.reconcile.condition_names import ParentCondition
+from controller_runtime.reconcile.condition_names import RECONCILED, ParentCondition
 from controller_runtime.reconcile.conditions import Desired, condition_json, events_of, settle
 from controller_runtime.reconcile.plan import NOTHING, Event, Plan
 from controller_runtime.reconcile.reconciler import Reconciler
 from controller_runtime.reconcile.state_engine import evaluate, status_json
 
-RECONCILED: Final = "Reconciled"
-"""Condition that is only there while the passes of an object fail; the next good one drops it (FW-038)."""
 INTERNAL_ERROR: Final = "InternalError"
 
 

@@ -1,5 +1,7 @@
 """Writes the status: only what this service owns, only when it differs (FW-011, FW-018, FW-106, FW-412)."""
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -21,6 +23,9 @@ from controller_runtime.reconcile.world_access import WorldAccess
 
 STATUS_REJECTED: Final = "StatusRejected"
 """Reason of the event about a status that the API server refuses (FW-018)."""
+
+REFUSED_SECONDS: Final = 60.0
+"""Pause before a refused status of the same content is sent again: no event tells that a CRD has changed (FW-810)."""
 
 
 class Due(Enum):
@@ -49,10 +54,11 @@ class StatusOutcome:
 
 @dataclass(frozen=True, slots=True)
 class _Refused:
-    """A status that was refused; sent again only when its content differs."""
+    """A status that was refused; sent again when its content differs, or the CRD may have changed meanwhile."""
 
     content: bytes
     generation: int
+    until: float
 
 
 class StatusWriter:
@@ -61,7 +67,15 @@ class StatusWriter:
     Keeps in memory which contents the API server refused, one per object, until `forget`.
     """
 
-    def __init__(self, kube: KubeClient, field_manager: str, ownership: StatusOwnership, world: WorldAccess) -> None:
+    def __init__(
+        self,
+        kube: KubeClient,
+        field_manager: str,
+        ownership: StatusOwnership,
+        world: WorldAccess,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clock = clock
         self._kube = kube
         self._manager = field_manager
         self._ownership = ownership
@@ -75,7 +89,13 @@ class StatusWriter:
         if not self._takes_over(target) and self._ownership.is_stored(status, target.raw.get("status") or {}):
             return Due.SETTLED
         refused = self._refused.get(target.uid)
-        return Due.HELD_BACK if refused is not None and refused.content == canonical(status) else Due.WRITE
+        same = refused is not None and refused.content == canonical(status)
+        return Due.HELD_BACK if refused is not None and same and self._clock() < refused.until else Due.WRITE
+
+    def held_for(self, uid: str) -> float | None:
+        """Seconds until a refused status is sent again although its content is the same; `None` = none was refused."""
+        refused, now = self._refused.get(uid), self._clock()
+        return None if refused is None or refused.until <= now else refused.until - now
 
     def forget(self, uid: str) -> None:
         """Drop what is remembered about an object that is gone."""
@@ -157,7 +177,7 @@ class StatusWriter:
         if not (isinstance(error, ApiError) and (error.code == 422 or error.is_typed_patch_failure)):
             return StatusOutcome(write, failure=classify(error, verb=Verb.STATUS))
         before = self._refused.get(target.uid)
-        self._refused[target.uid] = _Refused(canonical(status), target.generation)
+        self._refused[target.uid] = _Refused(canonical(status), target.generation, self._clock() + REFUSED_SECONDS)
         told = before is not None and before.generation == target.generation
         return StatusOutcome(write, event=None if told else _rejection(error))
 

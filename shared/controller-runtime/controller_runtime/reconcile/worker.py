@@ -41,6 +41,9 @@ T = TypeVar("T", bound=Resource)
 DEFAULT_WORKERS: Final = 8
 """Passes of one controller that run at the same time, each of another object."""
 
+WRITE_RETRY_SECONDS: Final = 60.0
+"""Longest backoff of a pass whose write failed, whatever the answer (FW-810)."""
+
 _MOST_REASONS: Final = 100
 _OTHER_REASONS: Final = "(others)"
 
@@ -354,27 +357,25 @@ class Worker(Generic[T]):
             known.status = plan.status.get("status") or ""
             self._count_reason(plan.status)
         known.failing_since = None if error is None else known.failing_since or self._now()
-        if error is None:
+        if error is None and execution.failure is None:
             known.read = frozenset()
         if execution.requeue_after is not None:
             self.queue.add_after(key, execution.requeue_after, Priority.USER)
         if error is not None:
-            delay = self.queue.retry(key, within=plan.retry_within, at_least=error.retry_after)
+            # Of what refuses writes (a CRD, a webhook, a quota, a role) no event tells that it has changed.
+            most = None if execution.failure is None and execution.status_failure is None else WRITE_RETRY_SECONDS
+            delay = self.queue.retry(key, within=plan.retry_within, at_least=error.retry_after, most=most)
             known.wait = waits_from_now(f"retry after {error.reason}")
             _log.info("reconcile failed; retrying", reason=error.reason, error=error.message, seconds=round(delay, 3))
             return Result.ERROR
         if execution.drop is not None:
             return self._dropped(key, execution.drop)
-        if execution.failure is not None and is_forbidden(execution.failure):
-            # Nobody sees a permission being granted, or a server that starts coming to know its roles.
-            self.queue.retry(key)
-            return Result.ERROR
-        self.queue.succeeded(key)
         if execution.failure is not None:
             # "At once" was meant for after the write that failed: it would only fail again.
-            if plan.requeue_after:
-                self.queue.add_after(key, plan.requeue_after)
+            self.queue.retry(key, within=plan.requeue_after or None, most=WRITE_RETRY_SECONDS)
+            known.wait = waits_from_now(f"retry after {execution.failure.reason}")
             return Result.ERROR
+        self.queue.succeeded(key)
         if plan.requeue_after is None:
             return Result.SUCCESS
         self.queue.add_after(key, plan.requeue_after)
