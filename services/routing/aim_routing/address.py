@@ -5,7 +5,7 @@ prefixes. What overlaps with an address is therefore at, above or below it in bo
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Final
 
@@ -43,6 +43,19 @@ class Address:
             and paths_overlap(self.path, other.path)
             and any(hosts_overlap(one, two) for one, two in product(self._hosts, other._hosts))
         )
+
+    def by_host(self) -> Iterable["Address"]:
+        """The same with one hostname each."""
+        return tuple(replace(self, hostnames=(one,)) for one in self.hostnames) or (self,)
+
+    def lies_within(self, host: str, path: str) -> bool:
+        """Whether every request that matches is for that host and below that path."""
+        below = paths_overlap(self.path, path) and len(self.path.rstrip("/")) >= len(path.rstrip("/"))
+        return below and all(_covers(host, one) for one in self._hosts)
+
+    def touches(self, host: str, path: str) -> bool:
+        """Whether some request that matches is for that host and below that path."""
+        return paths_overlap(self.path, path) and any(hosts_overlap(host, one) for one in self._hosts)
 
     def index_values(self) -> set[str]:
         """Under which values of an index the claim is found."""

@@ -24,6 +24,7 @@ from aim_routing.conflict import (
     shared_path_event,
 )
 from aim_routing.path import PathProblem, path_of
+from aim_routing.reservation import NO_LIMITS, limits_of
 from aim_routing.route import build_route
 from controller_runtime import (
     BRIEFLY,
@@ -87,12 +88,15 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
     in_effect = None if found.value is None else address_in_effect(found.value)
     claim = claim_of(service, found.value, address, now)
     rivals = rivals_of(view, service, claim)
-    refusal = _refusal(service, claim, rivals)
+    # What is in effect stays; an administrator ends it by deleting the route (RT-216).
+    limits = limits_of(view, service, address, settings.path_template) if in_effect != address else NO_LIMITS
+    refusal = _refusal(service, claim, rivals) or limits.refusal
     if refusal is not None:
         return _keeping(service, refusal, found.value, view, now)
-    if rivals.error is not None and in_effect != address:
+    unknown = rivals.error or limits.error
+    if unknown is not None and in_effect != address:
         # An address is only taken by a process that can see that it is free; one that is served stays.
-        return _failed(service, rivals.error, view.failing_since, found.value, now)
+        return _failed(service, unknown, view.failing_since, found.value, now)
     child = build_route(service, settings, path.value, config.spec.label_propagation, claim.stamp)
     # What the gateway said is about the route as it was; the plan that carries this applies the new one.
     told = None if in_effect != address else found.value

@@ -20,6 +20,7 @@ _BY_REASON: Final[Mapping[str, tuple[State, Category | None]]] = MappingProxyTyp
         "RouteRefsUnresolved": _BACKEND_MISSING,
         "PathTemplateInvalid": (State.DEGRADED, None),
         "PathConflict": (State.DEGRADED, None),
+        "PathReserved": (State.DEGRADED, None),
         "HTTPRouteFetchError": (State.DEGRADED, None),
     }
 )

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from aim_domain.api.aim_shapes import Routing
+from typing import Annotated, ClassVar
+
+from aim_domain.api.aim_shapes import Hostname, Routing
 from aim_domain.api.enums import NamespaceOwnership
 from aim_domain.api.group import API_VERSION
 from aim_domain.api.runtime_config import RuntimeConfigSpec, RuntimeConfigStatus
-from controller_runtime import ApiModel, QuantityText, Resource
+from controller_runtime import REQUIRED, ApiModel, CelRule, Items, QuantityText, Resource, Schema
+
+_NAMESPACE = Annotated[str, Schema(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
+_PREFIX = Annotated[str, Schema(max_length=200, pattern=r"^/([a-z0-9-]+(/[a-z0-9-]+)*)?$")]
 
 
 class ArtifactStorageQuota(ApiModel):
@@ -18,11 +23,28 @@ class ArtifactStorageQuota(ApiModel):
     """Default limit per namespace; the annotation aim.eai.amd.com/artifact-storage-quota of a Namespace wins."""
 
 
+class AddressReservation(ApiModel):
+    """Addresses that only services of some namespaces get."""
+
+    schema_info: ClassVar[Schema] = Schema(
+        rules=(CelRule("has(self.pathPrefixes) || has(self.hostnames)", "set pathPrefixes, hostnames or both"),)
+    )
+
+    namespaces: Annotated[Items[_NAMESPACE], REQUIRED, Schema(min_items=1, max_items=64)] = ()
+    """Namespaces whose services get them."""
+    path_prefixes: Annotated[Items[_PREFIX] | None, Schema(min_items=1, max_items=32)] = None
+    """Paths with all that lies below them, such as /team-a; every path of the hosts when absent."""
+    hostnames: Annotated[Items[Hostname] | None, Schema(min_items=1, max_items=16)] = None
+    """Hosts, such as chat.example.com or *.team-a.example.com; every host when absent."""
+
+
 class ClusterRouting(Routing):
     """Settings of the HTTP route, and what only the whole cluster can decide about routes."""
 
     namespace_ownership: NamespaceOwnership | None = None
     """Whether services of several namespaces may have overlapping paths on one gateway; Strict, the default: no."""
+    reservations: Annotated[Items[AddressReservation] | None, Schema(max_items=64)] = None
+    """Addresses that only services of some namespaces get; those of all AIMClusterRuntimeConfigs apply everywhere."""
 
 
 class AIMClusterRuntimeConfigSpec(RuntimeConfigSpec):
