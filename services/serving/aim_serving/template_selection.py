@@ -6,7 +6,7 @@ from enum import Enum, StrEnum
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from aim_domain import Overrides
+from aim_domain import Overrides, gpu_rank
 from aim_serving.overrides import Normalise, passes
 from aim_serving.template_traits import Traits
 from controller_runtime import StatusValue
@@ -86,12 +86,10 @@ _OF_STATUS: Final[Mapping[StatusValue, Rejection]] = MappingProxyType(
     }
 )
 _TYPES: Final = ("optimized", "preview", "unoptimized")
-_GPUS: Final = ("MI325X", "MI300X", "MI250X", "MI210")
 _METRICS: Final = ("latency", "throughput")
 _PRECISIONS: Final = ("fp4", "int4", "fp8", "int8", "fp16", "bf16", "fp32")
 
 BEST_TYPE: Final = _TYPES[0]
-BEST_GPUS: Final = _GPUS
 BEST_METRIC: Final = _METRICS[0]
 BEST_PRECISION: Final = _PRECISIONS[0]
 
@@ -142,11 +140,11 @@ def _has_gpu(one: Traits, criteria: Criteria) -> bool:
     return not one.gpu_model or criteria.gpu_present(one.gpu_model)
 
 
-def _score(one: Traits, normalise: Normalise) -> tuple[int, int, int, int]:
+def _score(one: Traits, normalise: Normalise) -> tuple[int, tuple[int, int], int, int]:
     """Smaller is better; unknown values come after all known ones and tie (SV-098)."""
     return (
         _rank(_TYPES, one.type.lower()),
-        _rank(_GPUS, normalise(one.gpu_model)),
+        gpu_rank(normalise(one.gpu_model)),
         _rank(_METRICS, one.metric.lower()),
         _rank(_PRECISIONS, one.precision.lower()),
     )

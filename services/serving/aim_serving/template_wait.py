@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from aim_serving.template_selection import BEST_GPUS, BEST_METRIC, BEST_PRECISION, BEST_TYPE, Choice, Criteria
+from aim_domain import GPUS_BY_PREFERENCE
+from aim_serving.template_selection import BEST_METRIC, BEST_PRECISION, BEST_TYPE, Choice, Criteria
 from aim_serving.template_selection import select_template as selected
 from aim_serving.template_traits import Traits
 from controller_runtime import StatusValue
@@ -79,4 +80,4 @@ def _at_best(one: Traits, criteria: Criteria) -> Traits:
 
 
 def _best_gpu(criteria: Criteria) -> str:
-    return next((model for model in BEST_GPUS if criteria.gpu_present(model)), "")
+    return next((model for model in GPUS_BY_PREFERENCE if criteria.gpu_present(model)), "")

@@ -65,7 +65,9 @@ from .custom_profile import VOLUME as VOLUME
 from .custom_profile import InvalidProfileError as InvalidProfileError
 from .custom_profile import RenderedProfile as RenderedProfile
 from .custom_profile import render_profile as render_profile
+from .gpu.devices import GPUS_BY_PREFERENCE as GPUS_BY_PREFERENCE
 from .gpu.devices import device_ids as device_ids
+from .gpu.devices import gpu_rank as gpu_rank
 from .gpu.inventory import GPUS as GPUS
 from .gpu.inventory import MEMORY as MEMORY
 from .gpu.inventory import MODELS as MODELS
@@ -132,6 +134,7 @@ from .runtimeconfig.older import gpu_resource_of as gpu_resource_of
 from .runtimeconfig.older import kaiwo_problems as kaiwo_problems
 from .runtimeconfig.older import node_taint as node_taint
 from .runtimeconfig.older import oldest_config as oldest_config
+from .runtimeconfig.older import pod_defaults as pod_defaults
 from .runtimeconfig.resolve import DEFAULT_NAME as DEFAULT_NAME
 from .runtimeconfig.resolve import ResolvedConfig as ResolvedConfig
 from .runtimeconfig.resolve import resolve_config as resolve_config

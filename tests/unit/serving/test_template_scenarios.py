@@ -118,6 +118,24 @@ def test_what_is_preferred() -> None:
     assert chosen(template("fp16", precision="fp16"), template("fp8")) == "fp8"
 
 
+@pytest.mark.spec("SV-098", "SV-308", "SV-P33")
+@pytest.mark.parametrize(
+    ("better", "id_of_better", "worse", "id_of_worse"),
+    [
+        ("MI355X", "75a3", "MI210", "740f"),
+        ("MI355X", "75a3", "MI325X", "74a5"),
+        ("MI350X", "75a0", "MI325X", "74a5"),
+        ("MI308X", "74a2", "MI250X", "740c"),
+        ("AMD Instinct MI355X OAM", "75b3", "MI300X", "74a1"),
+        ("MI210", "740f", "W7900", "7448"),
+    ],
+)
+def test_the_newest_gpus_are_preferred(better: str, id_of_better: str, worse: str, id_of_worse: str) -> None:
+    nodes = (node(device_id=id_of_better), node("gpu-2", id_of_worse))
+    assert chosen(template("a", gpu=worse), template("b", gpu=better), nodes=nodes) == "b"
+    assert chosen(template("a", gpu=better), template("b", gpu=worse), nodes=nodes) == "a"
+
+
 @pytest.mark.spec("AT-053", "SV-083")
 def test_a_tie_does_not_disturb_who_is_resolved() -> None:
     stored = {"resolvedTemplate": {"name": "b", "namespace": TEAM, "scope": "Namespace"}}
