@@ -12,6 +12,7 @@ from aim_domain.naming import sanitise_segment
 from aim_domain.path_template import PathTemplateError
 from aim_routing.path_template import MissingValueError, render
 from controller_runtime import to_json
+from controller_runtime.texts import shortened
 
 MAX_PATH: Final = 200
 _AMBIGUOUS: Final = re.compile(r"%[0-9A-Fa-f]{2}|[\\\x00-\x1f\x7f]|(?:^|/)\s*\.+\s*(?:/|$)")
@@ -75,7 +76,9 @@ def normalise(rendered: str) -> str:
 
 
 def _explain(template: str | None, error: PathTemplateError) -> str:
-    return f"path template {template!r}: {error}; correct pathTemplate on the AIMService or on its runtime config"
+    # A template that is too long to be read is too long for a condition.
+    quoted = shortened(repr(template), 256)
+    return f"path template {quoted}: {error}; correct pathTemplate on the AIMService or on its runtime config"
 
 
 def _is_known_status_field(fields: tuple[str, ...]) -> bool:

@@ -3,7 +3,17 @@
 from typing import Final
 
 from aim_domain.naming import sanitise_segment
-from aim_domain.path_template import PLACEHOLDER, Element, Field, Filter, PathTemplateError, Slice, Step, parse
+from aim_domain.path_template import (
+    PLACEHOLDER,
+    Element,
+    Field,
+    Filter,
+    PathTemplateError,
+    Slice,
+    Step,
+    check_length,
+    parse,
+)
 from controller_runtime import JsonObject, dumps
 
 
@@ -19,6 +29,8 @@ class MissingValueError(PathTemplateError):
         self.fields = fields
 
 
+_MAX_VALUE: Final = 4096
+"""Characters of a value: far more than a path holds; an annotation may have 64 times as many, at each placeholder."""
 _MAPS_WITH_FREE_KEYS: Final = {"labels": "label", "annotations": "annotation"}
 
 
@@ -26,14 +38,18 @@ def render(template: str, service: JsonObject) -> str:
     """The template with every placeholder replaced, not yet normalised.
 
     Raises:
-        PathTemplateError: a placeholder is malformed or leads to no, several or unusable values.
+        PathTemplateError: the template is too long, or a placeholder is malformed or leads to no, several or unusable
+            values.
     """
+    check_length(template)
     return PLACEHOLDER.sub(lambda match: _value_of(match[1].strip(), service), template)
 
 
 def _value_of(expression: str, service: JsonObject) -> str:
     steps = parse(expression)
     text = _scalar(expression, _single(expression, steps, service)).strip()
+    if len(text) > _MAX_VALUE:
+        raise PathTemplateError(f"expression {{{expression}}}: the path is longer than 200 characters")
     verbatim = _is_annotation(steps)
     value = text if verbatim else sanitise_segment(text)
     if not value:

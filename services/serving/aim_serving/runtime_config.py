@@ -12,6 +12,7 @@ from aim_domain import (
     gateway_duration,
 )
 from aim_domain.path_template import template_problems
+from aim_domain.propagation import MAX_PATTERN, MAX_PATTERNS
 from controller_runtime import (
     ConditionStatus,
     Desired,
@@ -28,6 +29,7 @@ from controller_runtime import (
     quantity,
     settle,
 )
+from controller_runtime.texts import shortened
 
 _DEPRECATED: Final = (
     ("default_storage_class_name", "spec.defaultStorageClassName", "spec.storage.defaultStorageClassName"),
@@ -67,17 +69,30 @@ def _template_problems(spec: RuntimeConfigSpec) -> list[str]:
     if not template:
         return []
     # A brace without its other half is literal text to a route; nobody means it.
-    unmatched = [] if template.count("{") == template.count("}") else [f"braces do not match in {template!r}"]
+    unmatched = (
+        []
+        if template.count("{") == template.count("}")
+        else [f"braces do not match in {shortened(repr(template), 256)}"]
+    )
     return [f"spec.routing.pathTemplate: {problem}" for problem in (*unmatched, *template_problems(template))]
 
 
 def _pattern_problems(spec: RuntimeConfigSpec) -> list[str]:
     patterns = spec.label_propagation.match if spec.label_propagation else ()
-    return [
-        f"spec.labelPropagation.match[{place}]: {pattern!r} is not a valid pattern"
-        for place, pattern in enumerate(patterns)
-        if compile_pattern(pattern) is None
+    beyond = [
+        f"spec.labelPropagation.match has {len(patterns)} patterns; the first {MAX_PATTERNS} are read, remove others"
     ]
+    return [
+        f"spec.labelPropagation.match[{place}]: {_refusal(pattern)}"
+        for place, pattern in enumerate(patterns[:MAX_PATTERNS])
+        if compile_pattern(pattern) is None
+    ] + (beyond if len(patterns) > MAX_PATTERNS else [])
+
+
+def _refusal(pattern: str) -> str:
+    if len(pattern) > MAX_PATTERN:
+        return f"{shortened(repr(pattern), 64)} is longer than {MAX_PATTERN} characters and matches nothing"
+    return f"{pattern!r} is not a valid pattern"
 
 
 def _headroom_problems(spec: RuntimeConfigSpec) -> list[str]:

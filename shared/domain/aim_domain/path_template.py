@@ -5,6 +5,7 @@ depends on the order of a list.
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -48,17 +49,12 @@ class Filter:
 Step: TypeAlias = Field | Element | Slice | Filter
 
 PLACEHOLDER: Final = re.compile(r"\{([^{}]+)\}")
-_STEP: Final = re.compile(
-    r"""
-      \.(?P<name>(?:\\.|[^.\[\]\s\\*])+)
-    | \[\s*'(?P<single>[^']*)'\s*\]
-    | \[\s*"(?P<double>[^"]*)"\s*\]
-    | \[\s*(?P<index>-?\d+)\s*\]
-    | \[\s*(?P<start>-?\d+)?\s*:\s*(?P<stop>-?\d+)?\s*\]
-    | \[\?\(\s*@\.(?P<member>[\w.]+)\s*(?P<operator>==|!=|<=|>=|<|>)\s*(?P<literal>"[^"]*"|'[^']*'|[^\s)]+)\s*\)\]
-    """,
-    re.VERBOSE,
-)
+MAX_TEMPLATE: Final = 1024
+"""Characters of a template that is read; the definitions refuse longer ones, which an older object may still hold."""
+_MAX_DIGITS: Final = 9
+"""Of an index: no list that an object can hold has more elements."""
+_OPERATORS: Final = ("==", "!=", "<=", ">=", "<", ">")
+_ENDS_NAME: Final = frozenset(".[]*")
 _UNSTEADY: Final = frozenset(
     {
         ("metadata", "managedFields"),
@@ -73,7 +69,23 @@ _UNSTEADY: Final = frozenset(
 
 def template_problems(template: str) -> list[str]:
     """What is wrong with a template whatever service it is for, one text per placeholder; empty for a good one."""
+    try:
+        check_length(template)
+    except PathTemplateError as error:
+        return [str(error)]
     return [problem for match in PLACEHOLDER.finditer(template) if (problem := _problem(match[1].strip()))]
+
+
+def check_length(template: str) -> None:
+    """Refuse what is too long to be read.
+
+    Raises:
+        PathTemplateError: the template has more than 1,024 characters (RC-166).
+    """
+    if len(template) > MAX_TEMPLATE:
+        raise PathTemplateError(
+            f"the template has {len(template)} characters, {MAX_TEMPLATE} are allowed; shorten pathTemplate"
+        )
 
 
 def _problem(expression: str) -> str:
@@ -90,15 +102,14 @@ def parse(expression: str) -> tuple[Step, ...]:
     Raises:
         PathTemplateError: the expression is empty, not of the supported forms, or follows what never rests.
     """
-    body = expression.removeprefix("$")
+    scanner = _Scanner(expression, len(expression) - len(expression.removeprefix("$")))
     steps: list[Step] = []
-    position = 0
-    while position < len(body):
-        match = _STEP.match(body, position)
-        if match is None:
-            raise PathTemplateError(f"expression {{{expression}}}: invalid expression at {body[position:]!r}")
-        steps.append(_step(match))
-        position = match.end()
+    while not scanner.at_end:
+        start = scanner.position
+        step = _step(scanner)
+        if step is None:
+            raise PathTemplateError(f"expression {{{expression}}}: invalid expression at {expression[start:]!r}")
+        steps.append(step)
     if not steps:
         raise PathTemplateError(f"expression {{{expression}}}: invalid expression, it is empty")
     fields = tuple(step.name for step in steps[:2] if isinstance(step, Field))
@@ -107,22 +118,118 @@ def parse(expression: str) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def _step(match: re.Match[str]) -> Step:
-    quoted = match["single"] if match["single"] is not None else match["double"]
+class _Scanner:
+    """An expression, read from left to right; what was read is never read again (RC-166)."""
+
+    def __init__(self, text: str, position: int) -> None:
+        self._text = text
+        self.position = position
+
+    @property
+    def at_end(self) -> bool:
+        return self.position >= len(self._text)
+
+    def take(self, *words: str) -> str:
+        """The first of the words that stands here, and go behind it; empty when none does."""
+        word = next((word for word in words if self._text.startswith(word, self.position)), "")
+        self.position += len(word)
+        return word
+
+    def take_while(self, accepts: Callable[[str], bool]) -> str:
+        start = self.position
+        while not self.at_end and accepts(self._text[self.position]):
+            self.position += 1
+        return self._text[start : self.position]
+
+    def skip_space(self) -> None:
+        self.take_while(str.isspace)
+
+    def take_quoted(self) -> str | None:
+        """The text between two quotes of one kind, ``None`` when no quote stands here."""
+        quote = self.take("'", '"')
+        if not quote:
+            return None
+        start, end = self.position, self._text.find(quote, self.position)
+        if end < 0:
+            self.refuse()
+            return None
+        self.position = end + 1
+        return self._text[start:end]
+
+    def take_number(self) -> int | None:
+        """The number that begins here, ``None`` when none does."""
+        sign = self.take("-")
+        digits = self.take_while(lambda character: "0" <= character <= "9")
+        if len(digits) > _MAX_DIGITS or (sign and not digits):
+            self.refuse()
+            return None
+        return int(sign + digits) if digits else None
+
+    def refuse(self) -> None:
+        """Go where nothing follows that could complete a step."""
+        self.position = len(self._text)
+
+    def take_name(self) -> str:
+        """A name up to a dot, a bracket, a star or white space that no backslash escapes; empty when there is none."""
+        name = []
+        while not self.at_end:
+            character = self._text[self.position]
+            if character == "\\":
+                self.position += 1
+                if self.at_end:
+                    return ""
+                character = self._text[self.position]
+            elif character in _ENDS_NAME or character.isspace():
+                break
+            name.append(character)
+            self.position += 1
+        return "".join(name)
+
+
+def _step(scanner: _Scanner) -> Step | None:
+    """The step that begins here, ``None`` when it is none."""
+    if scanner.take("."):
+        name = scanner.take_name()
+        return Field(name) if name else None
+    if scanner.take("[?("):
+        return _filter(scanner)
+    if not scanner.take("["):
+        return None
+    scanner.skip_space()
+    step = _bracketed(scanner)
+    scanner.skip_space()
+    return step if scanner.take("]") else None
+
+
+def _bracketed(scanner: _Scanner) -> Step | None:
+    quoted = scanner.take_quoted()
     if quoted is not None:
         return Field(quoted, quoted=True)
-    if match["name"] is not None:
-        return Field(re.sub(r"\\(.)", r"\1", match["name"]))
-    if match["index"] is not None:
-        return Element(int(match["index"]))
-    if match["member"] is not None:
-        return Filter(tuple(match["member"].split(".")), match["operator"], _literal(match["literal"]))
-    return Slice(*(None if bound is None else int(bound) for bound in (match["start"], match["stop"])))
+    start = scanner.take_number()
+    scanner.skip_space()
+    if not scanner.take(":"):
+        return None if start is None else Element(start)
+    scanner.skip_space()
+    return Slice(start, scanner.take_number())
+
+
+def _filter(scanner: _Scanner) -> Filter | None:
+    scanner.skip_space()
+    if not scanner.take("@."):
+        return None
+    member = scanner.take_while(lambda character: character.isalnum() or character in "_.")
+    scanner.skip_space()
+    operator = scanner.take(*_OPERATORS)
+    scanner.skip_space()
+    quoted = scanner.take_quoted()
+    words = scanner.take_while(lambda character: not character.isspace() and character != ")") if quoted is None else ""
+    scanner.skip_space()
+    if not (member and operator and (words or quoted is not None) and scanner.take(")]")):
+        return None
+    return Filter(tuple(member.split(".")), operator, _literal(words) if quoted is None else quoted)
 
 
 def _literal(text: str) -> str | float | bool:
-    if text[0] in "'\"":
-        return text[1:-1]
     if text in ("true", "false"):
         return text == "true"
     try:

@@ -1,14 +1,27 @@
-"""Which labels of a parent its children get (RC-090…RC-098)."""
+"""Which labels of a parent its children get (RC-090…RC-098, RC-165).
 
-import re
-from collections.abc import Iterable, Mapping
+Patterns come from users and meet keys of other users in a process that serves all of them. So a key is read once, from
+left to right, with the set of all places in all patterns at which it may be (the bits of one number): the time is
+that of the length of the key, whatever the patterns are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeAlias
 
 from aim_domain import labels
 from aim_domain.api.runtime_config import LabelPropagation
 
-_CLASS: Final = re.compile(r"\[(\^?)((?:\\.|[^\]\\])+)\]")
+MAX_PATTERNS: Final = 64
+"""Patterns of one list that are read; the definition refuses more, which an older object may still hold (RC-165)."""
+MAX_PATTERN: Final = 317
+"""Characters of a pattern: the longest label key has as many (RC-165)."""
+
+_Token: TypeAlias = Callable[[str], bool]
+LabelPattern: TypeAlias = tuple[_Token | None, ...]
+"""A valid pattern: what each of its characters accepts, ``None`` for a ``*``."""
 
 
 def propagated_labels(parent: Mapping[str, str], settings: LabelPropagation | None) -> dict[str, str]:
@@ -19,42 +32,111 @@ def propagated_labels(parent: Mapping[str, str], settings: LabelPropagation | No
 
 def is_propagated(key: str, patterns: Iterable[str]) -> bool:
     """Whether a key is one of our own, or matches a pattern."""
-    return key.startswith(labels.PREFIX) or any(matches(pattern, key) for pattern in patterns)
+    return key.startswith(labels.PREFIX) or _matcher(tuple(patterns)[:MAX_PATTERNS]).accepts(key)
 
 
 def matches(pattern: str, key: str) -> bool:
     """Whether a pattern matches the complete key; an invalid pattern matches nothing (RC-095, RC-098)."""
-    compiled = compile_pattern(pattern)
-    return compiled is not None and compiled.fullmatch(key) is not None
+    return _matcher((pattern,)).accepts(key)
 
 
 @lru_cache(maxsize=1024)
-def compile_pattern(pattern: str) -> re.Pattern[str] | None:
-    """The pattern as a regular expression, ``None`` when it is invalid (RC-072 reports it)."""
-    parts: list[str] = []
+def compile_pattern(pattern: str) -> LabelPattern | None:
+    """What a pattern consists of, ``None`` when it is invalid or too long (RC-072 reports it)."""
+    if len(pattern) > MAX_PATTERN:
+        return None
+    tokens: list[_Token | None] = []
     position = 0
     while position < len(pattern):
-        part, length = _next(pattern, position)
-        if part is None:
+        if pattern[position] == "*":
+            if tokens[-1:] != [None]:
+                tokens.append(None)
+            position += 1
+            continue
+        token, position = _next(pattern, position)
+        if token is None:
             return None
-        parts.append(part)
-        position += length
-    try:
-        return re.compile("".join(parts))
-    except re.error:
-        return None
+        tokens.append(token)
+    return tuple(tokens)
 
 
-def _next(pattern: str, position: int) -> tuple[str | None, int]:
+class _Matcher:
+    """All patterns of a list at once: one bit for each place before, between and after their tokens."""
+
+    def __init__(self, patterns: Iterable[LabelPattern]) -> None:
+        self._tokens: list[tuple[int, _Token]] = []
+        self._starts = self._stars = self._ends = 0
+        self._accepting: dict[str, int] = {}
+        bit = 1
+        for pattern in patterns:
+            self._starts |= bit
+            for token in pattern:
+                if token is None:
+                    self._stars |= bit
+                else:
+                    self._tokens.append((bit, token))
+                bit <<= 1
+            self._ends |= bit
+            bit <<= 1
+
+    def accepts(self, key: str) -> bool:
+        places = self._past_stars(self._starts)
+        for character in key:
+            if not places:
+                return False
+            stay = 0 if character == "/" else places & self._stars
+            places = self._past_stars((places & self._accepting_of(character)) << 1 | stay)
+        return bool(places & self._ends)
+
+    def _past_stars(self, places: int) -> int:
+        """A star may also stand for nothing; no two follow each other."""
+        return places | (places & self._stars) << 1
+
+    def _accepting_of(self, character: str) -> int:
+        known = self._accepting.get(character)
+        if known is None:
+            known = self._accepting[character] = sum(bit for bit, token in self._tokens if token(character))
+        return known
+
+
+@lru_cache(maxsize=256)
+def _matcher(patterns: tuple[str, ...]) -> _Matcher:
+    return _Matcher(found for pattern in patterns if (found := compile_pattern(pattern)) is not None)
+
+
+def _next(pattern: str, position: int) -> tuple[_Token | None, int]:
+    """What a character, or a class of them, accepts, and the place behind it; ``None`` when it is no valid one."""
     character = pattern[position]
-    if character == "*":
-        return "[^/]*", 1
     if character == "?":
-        return "[^/]", 1
-    if character == "\\":
-        escaped = pattern[position + 1 : position + 2]
-        return (re.escape(escaped), 2) if escaped else (None, 1)
+        return (lambda given: given != "/"), position + 1
     if character == "[":
-        found = _CLASS.match(pattern, position)
-        return (f"[{found[1]}{found[2]}]", found.end() - position) if found else (None, 1)
-    return re.escape(character), 1
+        return _class(pattern, position + 1)
+    if character == "\\":
+        position += 1
+        if position == len(pattern):
+            return None, position
+        character = pattern[position]
+    return character.__eq__, position + 1
+
+
+def _class(pattern: str, position: int) -> tuple[_Token | None, int]:
+    negated = pattern.startswith("^", position)
+    position += negated
+    ranges: list[tuple[str, str]] = []
+    while position < len(pattern) and pattern[position] != "]":
+        low, position = _member(pattern, position)
+        high = low
+        if pattern.startswith("-", position) and not pattern.startswith("-]", position):
+            high, position = _member(pattern, position + 1)
+        if not low or low > high:
+            return None, position
+        ranges.append((low, high))
+    if position >= len(pattern) or not ranges:
+        return None, position
+    return (lambda given: any(low <= given <= high for low, high in ranges) is not negated), position + 1
+
+
+def _member(pattern: str, position: int) -> tuple[str, int]:
+    """A character of a class, without the backslash that escapes it; empty at the end of the pattern."""
+    position += pattern.startswith("\\", position)
+    return pattern[position : position + 1], position + 1

@@ -27,9 +27,11 @@ class Challenge:
 
 
 # A parameter is `name=token` or `name="quoted"`; a bare word that no `=` follows starts the next challenge.
+# A registry chooses the header: each part is read once and never given back (FW-740).
 _TOKEN: Final = re.compile(
-    r"""\s*,?\s*(?:(?P<name>[\w!#$%&'*+.^`|~-]+)\s*=\s*(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<plain>[^\s,"]+))"""
-    r"""|(?P<scheme>[A-Za-z][\w-]*)(?=\s|,|$))"""
+    r"""(?<![\w!#$%&'*+.^`|~-])"""
+    r"""(?:(?P<name>[\w!#$%&'*+.^`|~-]++)\s*+=\s*+(?:"(?P<quoted>(?:[^"\\]|\\.)*+)"|(?P<plain>[^\s,"]++))"""
+    r"""|(?P<scheme>[A-Za-z][\w-]*+)(?=\s|,|$))"""
 )
 
 

@@ -10,7 +10,7 @@ from yarl import URL
 
 from controller_runtime import bounded
 
-_LINK: Final = re.compile(r"<([^>]*)>([^<]*)")
+_LINK: Final = re.compile(r"<([^<>]*)>([^<]*)")
 _REL_NEXT: Final = re.compile(r""";\s*rel\s*=\s*"?next"?(?:\s|;|,|$)""", re.IGNORECASE)
 
 
