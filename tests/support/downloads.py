@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import signal
+import ssl
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -31,6 +32,10 @@ class FakeHub:
         downloads: paths whose content was asked for.
         storage: another host that large files are redirected to; what it serves is this repository's.
         tokens: what came as Authorization, by path.
+        prefix: path in front of every path, as of a mirror that is not at the root of its host.
+        page: files per page of the list; 0 = all on one.
+        links: what stands in front of the path in links to the next page and to the route of Xet's tokens.
+        xet: whether files are announced as stored in Xet.
     """
 
     repo: str = "org/model"
@@ -41,6 +46,10 @@ class FakeHub:
     downloads: list[str] = field(default_factory=list)
     storage: "FakeHub | None" = None
     tokens: set[tuple[str, str | None]] = field(default_factory=set)
+    prefix: str = ""
+    page: int = 0
+    links: str = ""
+    xet: bool = False
     url: str = ""
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -50,17 +59,25 @@ class FakeHub:
             return web.json_response(
                 {"error": code}, status=status, headers={"X-Error-Code": code, "X-Error-Message": code}
             )
-        path = request.path
+        path = request.path.removeprefix(self.prefix) if request.path.startswith(f"{self.prefix}/") else ""
         api = f"/api/models/{self.repo}"
         if path == api or path.startswith(f"{api}/revision/"):
             return web.json_response({"id": self.repo, "sha": COMMIT, "siblings": []})
         if path == f"{api}/tree/{COMMIT}":
-            return web.json_response([self._entry(name) for name in self.files])
+            return self._list(path, int(request.query.get("cursor", "0")))
+        if "/xet-read-token/" in path:
+            return web.json_response({"error": "no Xet here"}, status=400)
         prefix = f"/{self.repo}/resolve/{COMMIT}/"
         name = path.removeprefix(prefix)
         if path.startswith(prefix) and name in self.files:
             return await self._content(request, name)
         return web.json_response({"error": "none"}, status=404, headers={"X-Error-Code": "RepoNotFound"})
+
+    def _list(self, path: str, first: int) -> web.Response:
+        names = list(self.files)
+        last = first + (self.page or len(names))
+        more = {"Link": f'<{self.links}{path}?recursive=True&cursor={last}>; rel="next"'} if last < len(names) else {}
+        return web.json_response([self._entry(name) for name in names[first:last]], headers=more)
 
     def _entry(self, name: str) -> dict[str, Any]:
         content = self.files[name]
@@ -74,6 +91,9 @@ class FakeHub:
         content = self.files[name]
         etag = hashlib.sha256(content).hexdigest() if name in self.large else _blob_id(content)
         headers = {"ETag": f'"{etag}"', "X-Repo-Commit": COMMIT, "Accept-Ranges": "bytes"}
+        if self.xet:
+            route = f"{self.links}/api/models/{self.repo}/xet-read-token/{COMMIT}"
+            headers |= {"X-Xet-Hash": "ab" * 32, "X-Xet-Refresh-Route": route, "Link": f'<{route}>; rel="xet-auth"'}
         if self.storage is not None and name in self.large:
             linked = {"X-Linked-Etag": headers["ETag"], "X-Linked-Size": str(len(content))}
             return web.Response(
@@ -176,13 +196,13 @@ def _s3_error(status: int, code: str) -> web.Response:
 
 
 @asynccontextmanager
-async def serving(store: FakeHub | FakeS3) -> AsyncIterator[None]:
-    """Run a store on a free port."""
+async def serving(store: FakeHub | FakeS3, tls: ssl.SSLContext | None = None) -> AsyncIterator[None]:
+    """Run a store on a free port, with TLS if there is a context for it."""
     runner = web.ServerRunner(web.Server(store.handle), shutdown_timeout=0.1)
     await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
     host, port = runner.addresses[0][:2]
-    store.url = f"http://{host}:{port}"
+    store.url = f"{'https' if tls else 'http'}://{host}:{port}"
     try:
         yield
     finally:

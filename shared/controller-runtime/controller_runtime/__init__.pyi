@@ -72,6 +72,7 @@ from .kube.errors import KubeError as KubeError
 from .kube.kinds import object_path as object_path
 from .kube.kinds import resource_name as resource_name
 from .kube.proxies import environment_proxy as environment_proxy
+from .kube.proxies import plain_no_proxy as plain_no_proxy
 from .kube.transport import Request as Request
 from .kube.transport import Transport as Transport
 from .kube.transport import TransportSettings as TransportSettings

@@ -20,6 +20,7 @@ DOWNLOADS: Final[Mapping[str, str]] = {
     "AWS_ENDPOINT_URL": "address of a store of your own",
     "AWS_CA_BUNDLE": "file with the authority of the store",
     "SSL_CERT_FILE": "file with the authorities for everything; for S3 where `AWS_CA_BUNDLE` is not set",
+    "AIM_CA_BUNDLE": "certificate authorities in PEM, the text itself, trusted for the Hub and S3 beside the system's",
     "S3_ENDPOINT": "host and port of a store; `AWS_ENDPOINT_URL` goes before it",
     "S3_USE_HTTPS": "`0`: plain HTTP to `S3_ENDPOINT`",
     "S3_NO_SSL": "`true`: plain HTTP to the store",

@@ -1,7 +1,8 @@
 """The program's environment, read once (AR-703)."""
 
 import math
-from collections.abc import Mapping
+import ssl
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -14,6 +15,9 @@ DEFAULT_WORK_DIRECTORIES: Final = {"HF_HOME": "/tmp/.hf", "TMPDIR": "/tmp/"}  # 
 """Work directories of the Hub client, when the pod sets none: there is no home directory (AR-P31)."""
 TERMINATION_PATH: Final = "AIM_TERMINATION_MESSAGE_PATH"
 """Where the termination message goes; outside a container it has to be told."""
+
+AUTHORITIES: Final = "AIM_CA_BUNDLE"
+"""Certificate authorities in PEM, the text itself: a variable reaches a pod of any namespace, a file does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,32 @@ def read_environment(variables: Mapping[str, str]) -> Environment:
         max_workers=max(1, int(_number(variables, "AIM_DOWNLOAD_MAX_WORKERS", 8.0))),
         hub_cache=Path(variables.get("HF_HOME") or DEFAULT_WORK_DIRECTORIES["HF_HOME"]),
     )
+
+
+def trust_authorities(variables: MutableMapping[str, str]) -> None:
+    """Let every client trust the authorities of AIM_CA_BUNDLE beside those that it trusts already (AR-818).
+
+    Raises:
+        DownloadError: usage error; the variable holds no certificates.
+    """
+    text = variables.get(AUTHORITIES, "").strip()
+    if not text:
+        return
+    try:
+        ssl.create_default_context(cadata=text)
+    except (ssl.SSLError, ValueError) as error:
+        raise DownloadError(
+            ExitCode.USAGE, f"{AUTHORITIES} holds no certificates in PEM: {error}; set it to their text"
+        ) from error
+    folder = Path(variables.get("HF_HOME") or DEFAULT_WORK_DIRECTORIES["HF_HOME"])
+    folder.mkdir(parents=True, exist_ok=True)
+    everybody = variables.get("SSL_CERT_FILE") or ssl.get_default_verify_paths().cafile
+    files = {"SSL_CERT_FILE": everybody, "AWS_CA_BUNDLE": variables.get("AWS_CA_BUNDLE") or everybody}
+    for name, known in files.items():
+        content = Path(known).read_text(encoding="utf-8") if known and Path(known).is_file() else ""
+        bundle = folder / f"{name.lower()}.pem"
+        bundle.write_text(f"{content}\n{text}\n", encoding="utf-8")
+        variables[name] = str(bundle)
 
 
 def termination_path(variables: Mapping[str, str]) -> Path:

@@ -17,6 +17,7 @@ from huggingface_hub.errors import (
     RevisionNotFoundError,
 )
 
+from aim_artifacts.downloader.environment import AUTHORITIES
 from aim_artifacts.downloader.failure import DownloadError
 from aim_artifacts.exit_codes import ExitCode
 
@@ -24,6 +25,8 @@ _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _REFUSED: Final = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
 _REFUSED_BY_S3: Final = frozenset({"InvalidToken", "ExpiredToken"})
 """Error codes of S3 whose status says less."""
+_UNTRUSTED: Final = "CERTIFICATE_VERIFY_FAILED"
+"""What OpenSSL calls a certificate of an unknown authority, in the text of any client."""
 
 
 def download_error(error: BaseException) -> DownloadError:
@@ -82,4 +85,7 @@ def _code_of_s3(error: ClientError) -> ExitCode:
 
 def _text(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return " ".join(lines[:3]) or type(error).__name__
+    text = " ".join(lines[:3]) or type(error).__name__
+    if _UNTRUSTED in text:
+        return f"{text}; put the certificate authority of the host into {AUTHORITIES}"
+    return text

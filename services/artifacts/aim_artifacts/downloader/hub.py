@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
 
 from httpx2 import TransportError
 from huggingface_hub import HfApi, constants, get_hf_file_metadata, hf_hub_download, hf_hub_url
@@ -17,6 +16,7 @@ from huggingface_hub.hf_api import RepoFile
 from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]  # documented there
 
 from aim_artifacts.downloader.failure import DownloadError, log
+from aim_artifacts.downloader.hub_client import prepare_xet, use_endpoint
 from aim_artifacts.downloader.retries import may_be_another, with_retries
 from aim_artifacts.downloader.workers import for_each
 from aim_artifacts.exit_codes import ExitCode
@@ -69,6 +69,7 @@ def list_repository(repo_id: str, selection: FileSelection) -> Repository:
         DownloadError: nothing is selected (AR-410).
         Exception: whatever the Hub client raises; see `error_mapping`.
     """
+    use_endpoint()
     api = HfApi()
     commit = api.repo_info(repo_id).sha
     entries = api.list_repo_tree(repo_id, recursive=True, revision=commit)
@@ -88,6 +89,8 @@ def _remote_file(entry: RepoFile) -> RemoteFile:
 
 def transfer(repo_id: str, commit: str, files: Sequence[RemoteFile], target: Path, workers: int) -> None:
     """Download the files; complete ones are skipped, those that HTTP began are continued (AR-807). Blocks."""
+    use_endpoint()
+    prepare_xet()
     begun = _begun(files, target) if _by_http(target) else {}
     drop_incomplete(target, keep=begun.values())
 
@@ -137,12 +140,10 @@ def _begun(files: Sequence[RemoteFile], target: Path) -> dict[str, Path]:
 
 def _continue(part: Path, url: str, size: int, final: Path) -> None:
     """Fetch the rest by range; what it finds complete the Hub client compares and takes (AR-745)."""
-    place, headers = get_hf_file_metadata(url).location, build_hf_headers()
-    if urlsplit(place)[:2] != urlsplit(url)[:2]:
-        # The token is for the Hub, not for whoever stores its files (AR-808).
-        headers.pop("authorization", None)
+    place = get_hf_file_metadata(url).location
     with part.open("ab") as stream:
-        http_get(place, stream, resume_size=stream.tell(), headers=headers, expected_size=size)
+        # The token goes to no other place than the Hub (`EndpointTransport`).
+        http_get(place, stream, resume_size=stream.tell(), headers=build_hf_headers(), expected_size=size)
     final.parent.mkdir(parents=True, exist_ok=True)
     part.replace(final)
 

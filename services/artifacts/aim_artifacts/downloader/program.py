@@ -10,6 +10,7 @@ from aim_artifacts.downloader.environment import (
     Environment,
     read_environment,
     termination_path,
+    trust_authorities,
 )
 from aim_artifacts.downloader.failure import DownloadError, give_up, log
 from aim_artifacts.exit_codes import ExitCode
@@ -23,6 +24,7 @@ def run(command: Command, arguments: Sequence[str]) -> int:
     for name, value in DEFAULT_WORK_DIRECTORIES.items():
         os.environ.setdefault(name, value)
     try:
+        trust_authorities(os.environ)
         source, environment = _source(arguments), read_environment(os.environ)
         return asyncio.run(_until_terminated(command(source, environment)))
     except BaseExceptionGroup as group:

@@ -10,6 +10,7 @@ from botocore.session import Session
 
 from aim_artifacts.downloader.failure import DownloadError
 from aim_artifacts.exit_codes import ExitCode
+from controller_runtime import environment_proxy
 
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
@@ -37,10 +38,12 @@ def open_client(variables: Mapping[str, str], workers: int = 1) -> "S3Client":
         DownloadError: an unknown way to sign is asked for.
     """
     endpoint = endpoint_of(variables)
+    region = variables.get("AWS_REGION") or variables.get("AWS_DEFAULT_REGION") or "us-east-1"
     key = variables.get("AWS_ACCESS_KEY_ID")
+    proxy = environment_proxy(endpoint or f"https://s3.{region}.amazonaws.com", variables)
     client = Session(session_vars=_SESSION).create_client(
         "s3",
-        region_name=variables.get("AWS_REGION") or variables.get("AWS_DEFAULT_REGION") or "us-east-1",
+        region_name=region,
         endpoint_url=endpoint,
         verify=variables.get("AWS_CA_BUNDLE") or variables.get("SSL_CERT_FILE") or None,
         aws_access_key_id=key or None,
@@ -49,6 +52,8 @@ def open_client(variables: Mapping[str, str], workers: int = 1) -> "S3Client":
         config=Config(
             # Without keys only public buckets can be read; asking the machine for others would borrow its identity.
             signature_version=_signature(variables) if key else UNSIGNED,
+            # Empty, not absent: the client would read the environment in its own way (FW-791).
+            proxies={"http": proxy, "https": proxy} if proxy else {},
             s3={"addressing_style": "path" if endpoint else "auto"},
             connect_timeout=_CONNECT_SECONDS,
             read_timeout=_READ_SECONDS,
