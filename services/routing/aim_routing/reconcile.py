@@ -5,11 +5,28 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Final
 
-from aim_domain import AIMService, HTTPRoute, ParentReference, RoutingSettings, resolve_config, routing_settings
+from aim_domain import (
+    AIMService,
+    HTTPRoute,
+    ParentReference,
+    RoutingSettings,
+    disabled_by,
+    resolve_config,
+    routing_settings,
+)
 from aim_domain.kinds import AIM_SERVICE
 from aim_domain.naming import http_route_name, inference_service_name
 from aim_domain.parts import HTTP_ROUTES
-from aim_routing.acceptance import BACKEND_NOT_FOUND, HTTP_ROUTE_READY, PENDING, acceptance, awaiting, broken, pending
+from aim_routing.acceptance import (
+    BACKEND_NOT_FOUND,
+    HTTP_ROUTE_READY,
+    PENDING,
+    acceptance,
+    awaiting,
+    broken,
+    pending,
+    verdict,
+)
 from aim_routing.address import Address
 from aim_routing.backend_name import older_namesake
 from aim_routing.conflict import (
@@ -33,11 +50,13 @@ from controller_runtime import (
     UNTOLD,
     Child,
     ClassifiedError,
+    ConditionStatus,
     Delete,
     Desired,
     Hold,
     JsonObject,
     Lookup,
+    Observability,
     Plan,
     StatusValue,
     View,
@@ -51,6 +70,7 @@ from controller_runtime import (
 
 ALREADY_EXISTS: Final = "AlreadyExists"
 FETCH_ERROR: Final = "HTTPRouteFetchError"
+ROUTING_DISABLED: Final = "RoutingDisabled"
 _OVER: Final = MappingProxyType({PENDING: StatusValue.PROGRESSING})
 """What may stand while KServe is just making the predictor's Service behind a new route (RT-145)."""
 
@@ -67,7 +87,7 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
     settings = routing_settings(service, config.spec)
     found = view.get(HTTP_ROUTES, service.namespace, http_route_name(service.name, service.namespace))
     if not settings.enabled:
-        return _without_route(service, found)
+        return _without_route(service, found, disabled_by(view, service), now)
     if settings.fault is not None:
         return _keeping(service, broken(settings.fault.reason, settings.fault.message), found.value, view, now)
     error = view.failure or found.error
@@ -139,11 +159,36 @@ def _gateway(settings: RoutingSettings) -> ParentReference:
     return settings.gateway
 
 
-def _without_route(service: AIMService, found: Lookup[HTTPRoute]) -> Plan:
-    route = found.value
-    own = route is not None and is_controlled_by(route, service)
-    deletes = (_removal(route, "routing is disabled"),) if own and route is not None and not route.deleting else ()
-    return Plan(deletes=deletes, status={})
+def _without_route(service: AIMService, found: Lookup[HTTPRoute], disabled: str, now: datetime) -> Plan:
+    """No route; a service that lost its own by a runtime config reports so until it makes a choice itself (RT-218).
+
+    Args:
+        disabled: which runtime config took routing away; empty where the service itself did.
+    """
+    route = found.value if found.value is not None and is_controlled_by(found.value, service) else None
+    lost = _lost(service, route, disabled) if disabled else None
+    why = lost.message if lost is not None else "routing is disabled"
+    deletes = () if route is None or route.deleting else (_removal(route, why),)
+    return (
+        Plan(deletes=deletes, status={})
+        if lost is None
+        else replace(_report(service, lost, None, now), deletes=deletes)
+    )
+
+
+def _lost(service: AIMService, route: HTTPRoute | None, disabled: str) -> Desired | None:
+    stored = find_condition(service.status.conditions, HTTP_ROUTE_READY)
+    address = None if route is None else address_in_effect(route)
+    reported = service.status.routing.path if service.status.routing else None
+    path = address.path if address is not None else reported
+    if path:
+        remedy = "restore spec.routing there, or set spec.routing.enabled on the AIMService"
+        message = f"path {path} is no longer served: {disabled}; {remedy}"
+    elif stored is not None and stored.reason == ROUTING_DISABLED:
+        message = stored.message
+    else:
+        return None
+    return verdict(ConditionStatus.FALSE, ROUTING_DISABLED, message, Observability.WARNING)
 
 
 def _removal(route: HTTPRoute, why: str) -> Delete:

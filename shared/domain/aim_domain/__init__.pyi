@@ -140,6 +140,7 @@ from .runtimeconfig.resolve import ResolvedConfig as ResolvedConfig
 from .runtimeconfig.resolve import resolve_config as resolve_config
 from .runtimeconfig.resolve import shown_of_config as shown_of_config
 from .runtimeconfig.routing import RoutingSettings as RoutingSettings
+from .runtimeconfig.routing import disabled_by as disabled_by
 from .runtimeconfig.routing import gateway_duration as gateway_duration
 from .runtimeconfig.routing import routing_settings as routing_settings
 from .runtimeconfig.routing import spans_namespaces as spans_namespaces

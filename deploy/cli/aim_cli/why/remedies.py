@@ -36,6 +36,7 @@ REMEDIES: Final[Mapping[str, str]] = MappingProxyType(
         "HTTPRoutePending": "see whether a controller serves the gateway: kubectl describe {what}",
         "PathTemplateInvalid": "correct the path template: kubectl edit {what}",
         "PathConflict": "choose another path or other hostnames: kubectl edit {what}",
+        "RoutingDisabled": "restore spec.routing of the named config, or set it here: kubectl edit {what}",
         "PathReserved": "choose another path or other hostnames: kubectl edit {what}",
         "Pending": "see what the provisioner says: kubectl describe {what}",
         "Failed": "see what its pods said: kubectl describe {what}",

@@ -4,12 +4,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from aim_domain.api.aim_shapes import Routing
+from aim_domain.api.cluster_runtime_config import AIMClusterRuntimeConfig
 from aim_domain.api.enums import NamespaceOwnership
 from aim_domain.api.http_route import ParentReference
-from aim_domain.api.runtime_config import RuntimeConfigSpec
+from aim_domain.api.runtime_config import AIMRuntimeConfig, RuntimeConfigSpec
 from aim_domain.api.service import AIMService
 from aim_domain.naming import NamingError, inference_service_name
-from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS
+from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, RUNTIME_CONFIGS
 from aim_domain.runtimeconfig.resolve import effective_name
 from controller_runtime import Category, ClassifiedError, DurationError, View, parse_nanoseconds
 
@@ -72,6 +73,30 @@ def spans_namespaces(view: View, service: AIMService) -> bool:
     found = view.get(CLUSTER_RUNTIME_CONFIGS, None, effective_name(service.spec.runtime_config_name)).value
     routing = found.spec.routing if found is not None else None
     return routing is not None and routing.namespace_ownership is NamespaceOwnership.INTER_NAMESPACE_ALLOWED
+
+
+def disabled_by(view: View, service: AIMService) -> str:
+    """Why no runtime config enables routing for the service; empty where the service states itself that it is off."""
+    if service.spec.routing is not None and service.spec.routing.enabled is not None:
+        return ""
+    name = effective_name(service.spec.runtime_config_name)
+    local = view.get(RUNTIME_CONFIGS, service.namespace, name).value
+    cluster = view.get(CLUSTER_RUNTIME_CONFIGS, None, name).value
+    levels: tuple[tuple[str, AIMRuntimeConfig | AIMClusterRuntimeConfig | None], ...] = (
+        (f"AIMRuntimeConfig {service.namespace}/{name}", local),
+        (f"AIMClusterRuntimeConfig {name}", cluster),
+    )
+    for what, config in levels:
+        if config is not None and config.spec.routing is not None and config.spec.routing.enabled is False:
+            return f"{what} disables routing"
+    existing = [what for what, config in levels if config is not None]
+    if not existing:
+        return f"no runtime config {name}, which enabled routing, exists"
+    return (
+        f"neither {' nor '.join(existing)} enables routing"
+        if existing[1:]
+        else f"{existing[0]} does not enable routing"
+    )
 
 
 _NO_GATEWAY: Final = ClassifiedError(
