@@ -56,7 +56,7 @@ async def test_a_node_that_is_silent_for_a_minute(chat: Served) -> None:
         assert reply.status == 200, reply.body
         with suspended(node, "kubelet"):
             await node_becomes(node, "Unknown", GRACE)
-            silent = await chat.reports(PODS_READY, "PodsStarting")
+            silent = await chat.reports(PODS_READY, "NodeNotReady")
             why = await chat.explains(lambda found: found.code == 1)
             lost = await moved.reports(PODS_READY, "FailedScheduling")
             assert "untolerated taint" in lost["message"]

@@ -2,8 +2,11 @@
 
 import asyncio
 import json
+import os
+from pathlib import Path
 
 import aiohttp
+from support.object_store import ObjectStore, object_store
 from support.on_node import IMAGE, OWN, OnNode
 
 from controller_runtime import JsonObject, loads
@@ -32,6 +35,41 @@ async def test_a_service_downloads_runs_and_answers_through_the_gateway(node: On
         assert artifact["status"]["status"] == "Ready"
         [predictor] = await node.objects("pods", "-n", namespace, "-l", "serving.kserve.io/inferenceservice")
         assert all(one["ready"] for one in predictor["status"]["containerStatuses"])
+
+
+async def test_a_custom_model_downloads_from_a_bucket_and_answers(node: OnNode, tmp_path: Path) -> None:
+    address = str(node.platform.node.settings.address)
+    async with object_store(tmp_path, host=address) as store, node.namespace("bucket") as namespace:
+        store.put("tuned/config.json", b"{}")
+        store.put("tuned/model.safetensors", os.urandom(1 << 20))
+        await node.kubectl("create", "secret", "generic", "weights", "-n", namespace, *literals(store))
+        service = await node.running(await node.service(namespace, "tuned", **from_bucket(store)))
+        await node.ask(service["status"]["routing"]["path"])
+        [artifact] = await node.objects("aimartifacts", "-n", namespace)
+        assert artifact["status"]["download"]["protocol"] == "S3"
+        progress = artifact["status"]["progress"]
+        assert progress["downloadedBytes"] == progress["totalBytes"] == (1 << 20) + 2
+
+
+def literals(store: ObjectStore) -> list[str]:
+    """Arguments of `kubectl create secret` with the keys of a store."""
+    return [f"--from-literal={name}={value}" for name, value in store.variables.items() if name != "AWS_ENDPOINT_URL"]
+
+
+def from_bucket(store: ObjectStore) -> JsonObject:
+    """Fields of an AIMService whose weights lie in a bucket, with keys from the Secret `weights`."""
+    keys = [
+        {"name": name, "valueFrom": {"secretKeyRef": {"name": "weights", "key": name}}}
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+    ]
+    env = [{"name": "AWS_ENDPOINT_URL", "value": store.url}, *keys]
+    source = {"modelId": "our-team/tuned", "sourceUri": "s3://models/tuned", "env": env}
+    custom = {
+        "baseImage": "amdenterpriseai/aim-base:0.9.0",
+        "modelSources": [source],
+        "hardware": {"gpu": {"requests": 1, "model": "MI300X"}},
+    }
+    return {"model": {"custom": custom}, "template": {"allowUnoptimized": True}}
 
 
 async def test_an_answer_is_streamed(node: OnNode) -> None:

@@ -15,6 +15,7 @@ from support.node_pods import (
     Source,
     Target,
     attempts_of_the_node,
+    matched,
     pods_of,
     printed,
     waiting_pod,
@@ -32,8 +33,6 @@ _REMOTE: Final = "203.0.113.10"
 _REMOTE_PORTS: Final = (80, 443, 5000, 9999)
 _OWN: Final = {"app.kubernetes.io/name": "aim-engine", "app.kubernetes.io/instance": RELEASE}
 _POLICIES: Final = f"/apis/networking.k8s.io/v1/namespaces/{NAMESPACE}/networkpolicies"
-_SECONDS: Final = 60
-"""Until the rights of a new pod, and of a new policy, are in force."""
 
 API_SERVER: Final = frozenset({"API server", "API server by its Service"})
 DNS: Final = frozenset({"DNS by UDP", "DNS by TCP"})
@@ -84,22 +83,6 @@ class Network:
         if source == "broker":
             own |= {name for name in self.targets if name.startswith("broker")}
         return {name: one for name, one in self.targets.items() if name not in own}
-
-
-async def matched(source: Source, targets: dict[str, Target], expected: frozenset[str]) -> None:
-    """Wait until just the expected targets answer; and they still do when they are tried again."""
-    errors: dict[str, str] = {}
-    found: set[str] = set()
-    try:
-        async with asyncio.timeout(_SECONDS):
-            while found != expected:
-                errors = await source.attempts(targets)
-                found = {name for name, error in errors.items() if not error}
-    except TimeoutError:
-        refused = {name: errors[name] for name in sorted(expected - found)}
-        pytest.fail(f"from {source.pod} refused: {refused}; passes: {sorted(found - expected)}")
-    again = await source.attempts(targets)
-    assert {name for name, error in again.items() if not error} == expected
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

@@ -40,14 +40,15 @@ class ObjectStore:
 
 
 @asynccontextmanager
-async def object_store(root: Path, *options: str) -> AsyncIterator[ObjectStore]:
+async def object_store(root: Path, *options: str, host: str = HOST) -> AsyncIterator[ObjectStore]:
     """Serve the folders below ``root`` as buckets.
 
     Args:
         options: of ``rclone serve s3``, beside those for keys, address and configuration.
+        host: address to listen on; the loopback unless pods are to reach it.
     """
     (root / BUCKET).mkdir(parents=True, exist_ok=True)
-    address = f"{HOST}:{free_port()}"
+    address = f"{host}:{free_port()}"
     process = await asyncio.create_subprocess_exec(
         _rclone(),
         *("serve", "s3", "--config", "", "--cache-dir", str(root / ".cache"), "--dir-cache-time", "0"),
