@@ -16,6 +16,10 @@ def _pod_template(**spec: object) -> JsonObject:
     return {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]} | spec}
 
 
+def _pod_of(resources: JsonObject) -> JsonObject:
+    return {"spec": {"containers": [{"name": "c", "image": "i", "resources": resources}]}}
+
+
 def _claim(**spec: object) -> JsonObject:
     resources = {"requests": {"storage": "10Gi"}}
     return {"metadata": {"name": "v"}, "spec": {"accessModes": ["ReadWriteMany"], "resources": resources} | spec}
@@ -26,6 +30,16 @@ def _claim(**spec: object) -> JsonObject:
     [
         (PODS, {"spec": {"containers": []}}, "spec.containers: Required value"),
         (PODS, {"spec": {"containers": [{"name": "c"}]}}, "spec.containers[0].image: Required value"),
+        (
+            PODS,
+            _pod_of({"requests": {"memory": "3072Mi"}, "limits": {"memory": "2Gi"}}),
+            'containers[0].resources.requests: Invalid value: "3Gi": must be less than or equal to memory limit of 2Gi',
+        ),
+        (
+            PODS,
+            _pod_of({"requests": {"amd.com/gpu": "1"}, "limits": {"amd.com/gpu": "2"}}),
+            "must be equal to amd.com/gpu limit of 2",
+        ),
         (PODS, {"spec": {"containers": [{"name": "A_", "image": "i"}]}}, "a lowercase RFC 1123 label must consist of"),
         (
             JOBS,

@@ -1,6 +1,6 @@
-"""Requests and limits of the serving container: five layers, merged key by key (SV-161…SV-167)."""
+"""Requests and limits of the serving container: five layers, merged key by key (SV-161…SV-167, SV-309)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -38,6 +38,41 @@ def container_resources(
         layers: of model, template and service, lowest first.
         usual_gpu: the resource of GPUs where the hardware names no other (RC-157).
     """
+    requests, limits = _sides(hardware, layers, usual_gpu)
+    sides = (("requests", requests), ("limits", limits))
+    return {side: {name: written(held[name].amount) for name in sorted(held)} for side, held in sides if held}
+
+
+def contradiction(
+    hardware: Hardware | None,
+    layers: Iterable[ResourceRequirements | None],
+    origins: Sequence[str],
+    *,
+    usual_gpu: str = DEFAULT_GPU_RESOURCE,
+) -> str:
+    """The first request that is above its limit, with where either is from; empty when there is none (SV-309).
+
+    The API server refuses such a pod; KServe would try for ever to create it.
+
+    Args:
+        origins: what the layers are, for the message, in their order.
+    """
+    requests, limits = _sides(hardware, layers, usual_gpu)
+    named = ("the defaults for GPUs", "the hardware of the template", *origins)
+    for name in sorted({*requests} & {*limits}):
+        request, limit = requests[name], limits[name]
+        if _is_above(request, limit):
+            return (
+                f"{name} has a request of {request.amount} from {named[request.layer]} above the limit of "
+                f"{limit.amount} from {named[limit.layer]}; lower the request or raise the limit in spec.resources"
+            )
+    return ""
+
+
+def _sides(
+    hardware: Hardware | None, layers: Iterable[ResourceRequirements | None], usual_gpu: str
+) -> tuple[_Side, _Side]:
+    """Requests and limits of all layers."""
     gpu = _gpu_resource(hardware, usual_gpu)
     every = (_gpu_defaults(hardware, gpu), _of_cpu(hardware), *(layer or ResourceRequirements() for layer in layers))
     requests = _merge(layer.requests for layer in every)
@@ -47,8 +82,7 @@ def container_resources(
             _equalise(name, requests, limits)
     for name in {*requests} & {*limits}:
         _yield_to_explicit(name, requests, limits)
-    sides = (("requests", requests), ("limits", limits))
-    return {side: {name: written(held[name].amount) for name in sorted(held)} for side, held in sides if held}
+    return requests, limits
 
 
 def _gpu_resource(hardware: Hardware | None, usual: str) -> str:
@@ -94,10 +128,14 @@ def _equalise(name: str, requests: _Side, limits: _Side) -> None:
 def _yield_to_explicit(name: str, requests: _Side, limits: _Side) -> None:
     """A default that contradicts what somebody wrote moves to it (SV-166)."""
     request, limit = requests[name], limits[name]
-    asked, allowed = quantity.parse_or_none(request.amount), quantity.parse_or_none(limit.amount)
-    if asked is None or allowed is None or asked <= allowed:
+    if not _is_above(request, limit):
         return
     if request.layer == _DEFAULT_LAYER < limit.layer:
         requests[name] = limit
     elif limit.layer == _DEFAULT_LAYER < request.layer:
         limits[name] = request
+
+
+def _is_above(request: _Value, limit: _Value) -> bool:
+    asked, allowed = quantity.parse_or_none(request.amount), quantity.parse_or_none(limit.amount)
+    return asked is not None and allowed is not None and asked > allowed

@@ -29,6 +29,7 @@ from aim_serving.cache_volumes import (
     volumes_of_cache,
     volumes_of_workload,
 )
+from aim_serving.container_resources import contradiction
 from aim_serving.dry_run import dry_run_condition, former_plan, is_dry_run, told_instead
 from aim_serving.inference_service import ModelPart, build_inference_service
 from aim_serving.kept_workload import asked_for, is_kept, notes
@@ -38,7 +39,7 @@ from aim_serving.model_search import ModelResult, find_model
 from aim_serving.pod_security import is_restricted
 from aim_serving.profile_mount import ProfileMount, profile_mount
 from aim_serving.readiness import Beginning, together
-from aim_serving.references import Template, is_ready
+from aim_serving.references import Model, Template, described, is_ready
 from aim_serving.replicas import autoscaling_in_effect, replicas_in_effect, runtime_status
 from aim_serving.route_health import route_component
 from aim_serving.scaler_leftovers import scaler_removal
@@ -49,6 +50,7 @@ from aim_serving.template_search import TemplateResult, ready_template
 from aim_serving.template_use import TemplateUse, use_template
 from aim_serving.workload import Observation, Workload, observe_workload, read_workload
 from controller_runtime import (
+    Category,
     Child,
     ClassifiedError,
     Component,
@@ -170,6 +172,8 @@ def look_up(view: View, service: AIMService, now: datetime) -> Situation:
     profile = _profile(service, template.result, config)
     if isinstance(profile, ClassifiedError):
         workload = replace(workload, invalid=profile)
+    elif workload.invalid is None:
+        workload = replace(workload, invalid=_resources_fault(service, template.result, model.model, config))
     return Situation(
         config=config,
         faults=service_errors(service.spec),
@@ -187,6 +191,22 @@ def _profile(
 ) -> ProfileMount | ClassifiedError | None:
     template = ready_template(found)
     return None if template is None else profile_mount(service, template, config.spec.label_propagation)
+
+
+def _resources_fault(
+    service: AIMService, found: TemplateResult, model: Model | None, config: ResolvedConfig
+) -> ClassifiedError | None:
+    """Merged requests above limits, which no API server admits in a pod (SV-309)."""
+    template = ready_template(found)
+    if template is None or model is None:
+        return None
+    why = contradiction(
+        template.status.resolved_hardware,
+        (model.spec.resources, template.spec.resources, service.spec.resources),
+        (described(model), described(template), f"AIMService {service.key}"),
+        usual_gpu=config.pods.gpu_resource,
+    )
+    return ClassifiedError(Category.INVALID_SPEC, "InvalidSpec", why) if why else None
 
 
 # Children

@@ -1,6 +1,19 @@
 """Resources of the predictor, from several layers."""
 
 import pytest
+from support.serving import (
+    aim_service,
+    cache,
+    children_of,
+    condition_of,
+    message_of,
+    model,
+    node,
+    overall,
+    plan_for,
+    serving_world,
+    template,
+)
 
 from aim_domain import Hardware
 from aim_serving.container_resources import container_resources
@@ -51,10 +64,44 @@ def test_layers_of_resources(count: int, layers: tuple[JsonObject, ...], side: s
     assert resources(count, *layers)[side] == expected
 
 
-@pytest.mark.spec("SV-166")
-def test_what_somebody_wrote_is_passed_on_although_it_contradicts_itself() -> None:
-    found = resources(1, {"requests": {"memory": "8Gi"}}, {"limits": {"memory": "4Gi"}})
-    assert (found["requests"]["memory"], found["limits"]["memory"]) == ("8Gi", "4Gi")
+@pytest.mark.spec("SV-309", "SV-166")
+@pytest.mark.parametrize(
+    ("of_model", "of_template", "of_service", "parts"),
+    [
+        (
+            {"limits": {"memory": "2Gi"}},
+            None,
+            {"requests": {"memory": "3Gi"}},
+            ("memory", "request of 3Gi from AIMService ml-team/qwen-chat", "limit of 2Gi from AIMModel ml-team/qwen"),
+        ),
+        (
+            None,
+            {"requests": {"cpu": "4"}},
+            {"limits": {"cpu": "500m"}},
+            ("cpu", "request of 4 from AIMServiceTemplate ml-team/qwen3-lat", "limit of 500m from AIMService"),
+        ),
+        (None, None, {"requests": {"memory": "8Gi"}, "limits": {"memory": "4Gi"}}, ("memory", "8Gi", "4Gi")),
+        ({"limits": {"memory": "2Gi"}}, {"limits": {"memory": "8Gi"}}, {"requests": {"memory": "3Gi"}}, ()),
+        ({"limits": {"memory": "1Gi"}}, None, None, ()),
+        (None, None, {"requests": {"memory": "64Gi", "amd.com/gpu": 8}}, ()),
+    ],
+)
+def test_a_request_above_its_limit_is_reported_with_both_origins(
+    of_model: JsonObject | None, of_template: JsonObject | None, of_service: JsonObject | None, parts: tuple[str, ...]
+) -> None:
+    def layer(given: JsonObject | None) -> JsonObject:
+        return {} if given is None else {"resources": given}
+
+    service = aim_service(**layer(of_service))
+    around = [model(**layer(of_model)), template(**layer(of_template)), node(), cache("qwen3-lat-a04542d9")]
+    plan = plan_for(serving_world(service, *around))
+    if not parts:
+        assert len(children_of(plan, "InferenceService")) == 1
+        return
+    assert children_of(plan, "InferenceService") == []
+    assert (condition_of(plan, "InferenceServiceReady"), overall(plan)) == (("False", "InvalidSpec"), "Failed")
+    for part in (*parts, "spec.resources"):
+        assert part in message_of(plan, "InferenceServiceReady")
 
 
 @pytest.mark.spec("SV-161")

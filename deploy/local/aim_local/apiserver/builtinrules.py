@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 from aim_local.apiserver.objects.errors import FieldError, FieldErrorKind
 from aim_local.apiserver.resources import ResourceType
 from aim_local.apiserver.values import dig
-from controller_runtime import JsonObject
+from controller_runtime import JsonObject, quantity
 
 _Check: TypeAlias = Callable[[JsonObject], Iterator[FieldError]]
 
@@ -63,6 +63,20 @@ def _containers(spec: object, path: str) -> Iterator[FieldError]:
             seen.add(name)
             if not container.get("image"):
                 yield FieldError(f"{place}.image", FieldErrorKind.REQUIRED)
+            yield from _resources(container.get("resources") or {}, f"{place}.resources")
+
+
+def _resources(resources: JsonObject, path: str) -> Iterator[FieldError]:
+    """Requests within limits; resources of devices, whose names have a domain, cannot be overcommitted at all."""
+    limits = resources.get("limits") or {}
+    for name, amount in (resources.get("requests") or {}).items():
+        asked, allowed = quantity.parse_or_none(amount), quantity.parse_or_none(limits.get(name))
+        if asked is None or allowed is None or asked == allowed:
+            continue
+        if "/" in name or asked > allowed:
+            relation = "equal to" if "/" in name else "less than or equal to"
+            detail = f"must be {relation} {name} limit of {quantity.canonical(limits[name])}"
+            yield FieldError(f"{path}.requests", FieldErrorKind.INVALID, detail, quantity.canonical(amount))
 
 
 def _pod(obj: JsonObject) -> Iterator[FieldError]:
