@@ -15,10 +15,10 @@ from aim_cli.errors import Exit, TargetError, UnreadableError
 from aim_cli.parts import PARTS
 from aim_cli.planning.files import documents
 from aim_cli.planning.gathering import placed
-from aim_cli.planning.report import Outcome, answer, gpu_fit, outcome
+from aim_cli.planning.report import Outcome, answer, gpu_fit, outcome, reroutes
 from aim_cli.planning.sandbox import Sandbox, Step, Where, merge, with_status
 from aim_domain import kinds, labels
-from aim_domain.parts import SERVICES
+from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, SERVICES
 from aim_serving.service import SERVICE_RECONCILER
 from controller_runtime import JsonObject, Key
 
@@ -215,3 +215,34 @@ def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert piped.obj["metadata"] == {"name": "c", "x": "2026-01-01"}, "a time stays a text, as it is in JSON"
     with pytest.raises(TargetError, match="no service decides anything"):
         written("apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n")
+
+
+@pytest.mark.spec("FW-760", "RC-160")
+def test_routes_that_a_runtime_config_takes_away_are_listed() -> None:
+    sandbox = world(template(more_status=SIZED))
+    planned(sandbox, aim_service())
+    own = aim_service("own", routing={"enabled": True, **GATEWAY["routing"]})
+    planned(sandbox, own)
+    routes = [key for part, key in sandbox.objects if part == "httproutes"]
+    assert len(routes) == 2
+    sandbox.steps.clear()
+    replaced = config(cluster=True, artifactStorageQuota={"clusterLimit": "50Ti"})
+    where = sandbox.put(CLUSTER_RUNTIME_CONFIGS, replaced)
+    sandbox.run([where])
+    (taken,) = reroutes(sandbox, {where: "changed"})
+    assert (str(taken.service), taken.after) == (f"{TEAM}/qwen-chat", "")
+    assert taken.before
+    (step,) = [one for one in sandbox.steps if one.verb == "delete"]
+    assert "AIMClusterRuntimeConfig default does not enable routing" in step.why
+    told = answer([Outcome(where, "changed")], sandbox.steps, [], [taken])
+    assert told.code == Exit.FOUND
+    assert f"route     AIMService {TEAM}/qwen-chat: {taken.before} is no longer served" in told.lines
+    assert [key for part, key in sandbox.objects if part == "httproutes"] != []
+
+
+@pytest.mark.spec("FW-760")
+def test_services_that_follow_another_config_keep_their_routes() -> None:
+    sandbox = world(template(more_status=SIZED))
+    planned(sandbox, aim_service())
+    where = sandbox.put(CLUSTER_RUNTIME_CONFIGS, {**config(cluster=True), "metadata": {"name": "other", "uid": "o"}})
+    assert reroutes(sandbox, [where]) == ()

@@ -14,7 +14,7 @@ from aim_cli.errors import CliError, TargetError
 from aim_cli.log.connecting import history
 from aim_cli.parts import PARTS
 from aim_cli.planning.files import Document
-from aim_cli.planning.report import Outcome, answer, outcome
+from aim_cli.planning.report import Outcome, answer, outcome, reroutes
 from aim_cli.planning.sandbox import Sandbox, Where
 from aim_cli.running import waited
 from aim_cli.services import services
@@ -58,12 +58,13 @@ def plan(cluster: KubeReader, documents: Iterable[Document], place: Place, nats_
         where = sandbox.put(part, sandbox.completed(made) if before is None else {**before, **made})
         verbs[where] = "created" if before is None else "unchanged" if _same(before, made) else "changed"
     sandbox.run(verbs)
+    rerouted = reroutes(sandbox, verbs)
     pods = cluster.search(POD)
     free_known = POD.plural not in cluster.unasked
     optional = {part.kind.plural for part in PARTS if part.optional}
     remarks += [f"not known: {what}: {why}" for what, why in cluster.unasked.items() if what not in optional]
     told = [*refused, *(outcome(sandbox, where, verb, pods if free_known else None) for where, verb in verbs.items())]
-    return answer(told, sandbox.steps, dict.fromkeys(remarks))
+    return answer(told, sandbox.steps, dict.fromkeys(remarks), rerouted)
 
 
 def _readable(

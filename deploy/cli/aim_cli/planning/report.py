@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -15,11 +15,12 @@ from aim_cli.installation.overview import GPU
 from aim_cli.planning.sandbox import Sandbox, Step, Where
 from aim_cli.sizes import bytes_of
 from aim_domain import AIMService, gpu_model_of
-from aim_domain.parts import NODES, SERVICES
+from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, NODES, RUNTIME_CONFIGS, SERVICES
+from aim_domain.runtimeconfig.resolve import effective_name
 from aim_serving.reconcile import look_up
 from aim_serving.template_search import TemplateResult
 from aim_serving.template_traits import traits_of
-from controller_runtime import ClassifiedError
+from controller_runtime import ClassifiedError, Key
 from controller_runtime.bus.view import WorldView
 
 _SHOWN: Final = ("type", "status", "reason", "message")
@@ -104,6 +105,45 @@ def outcome(sandbox: Sandbox, where: Where, verb: str, pods: Iterable[JsonObject
     return replace(plain, chosen=name, rejected=_rejected(found), gpus=told, fits=fits)
 
 
+@dataclass(frozen=True, slots=True)
+class Reroute:
+    """A service whose address changes because of a runtime config that is planned (FW-760); empty for none."""
+
+    service: Key
+    before: str
+    after: str
+
+    @property
+    def line(self) -> str:
+        """For people."""
+        then = f"moves to {self.after}" if self.after else "is no longer served"
+        return f"{'route':10}AIMService {self.service}: {self.before} {then}"
+
+
+def reroutes(sandbox: Sandbox, planned: Collection[Where]) -> tuple[Reroute, ...]:
+    """Let routing decide about the services that follow a planned config, and compare their paths."""
+    configs = [where for where in planned if where.part in (RUNTIME_CONFIGS, CLUSTER_RUNTIME_CONFIGS)]
+    services = [Where(SERVICES, key) for part, key in sandbox.objects if part == SERVICES.name and configs]
+    following = [
+        one for one in services if one not in planned and any(_follows(sandbox, one, config) for config in configs)
+    ]
+    before = {one: _path(sandbox, one) for one in following}
+    sandbox.consider("routing", (one for one in following if before[one]))
+    after = {one: _path(sandbox, one) for one in following}
+    return tuple(Reroute(one.key, before[one], after[one]) for one in following if before[one] != after[one])
+
+
+def _follows(sandbox: Sandbox, service: Where, config: Where) -> bool:
+    spec = sandbox.objects[service.part.name, service.key].get("spec") or {}
+    named = effective_name(spec.get("runtimeConfigName")) == config.key.name
+    return named and config.key.namespace in ("", service.key.namespace)
+
+
+def _path(sandbox: Sandbox, service: Where) -> str:
+    status = sandbox.objects[service.part.name, service.key].get("status") or {}
+    return (status.get("routing") or {}).get("path") or ""
+
+
 def selection(sandbox: Sandbox, where: Where) -> TemplateResult | None:
     """The template that the service would be given if it had none, with whom that is preferred to."""
     world = sandbox.worlds["serving"]
@@ -159,18 +199,26 @@ def gpu_fit(model: str, wanted: int, replicas: int, nodes: dict[str, tuple[str, 
     return f"needs {needs}; {had}, with room for {places} of {replicas} replicas now", False
 
 
-def answer(outcomes: Iterable[Outcome], steps: Iterable[Step], remarks: Iterable[str]) -> Answer:
+def answer(
+    outcomes: Iterable[Outcome], steps: Iterable[Step], remarks: Iterable[str], rerouted: Iterable[Reroute] = ()
+) -> Answer:
     """Everything, the objects first."""
-    some, done = tuple(outcomes), tuple(steps)
+    some, done, moved = tuple(outcomes), tuple(steps), tuple(rerouted)
     lines = [line for one in some for line in _lines(one)]
+    lines += [one.line for one in moved]
     lines += [_step(one) for one in done]
     if not done:
         lines.append("nothing else would be done")
     data = {
         "objects": [one.data for one in some],
+        "routes": [
+            {"namespace": one.service.namespace, "name": one.service.name, "before": one.before, "after": one.after}
+            for one in moved
+        ],
         "steps": [{"service": one.service, "verb": one.verb, "what": one.what, "why": one.why} for one in done],
     }
-    bad, unknown = any(one.bad for one in some), any(one.unknown for one in some)
+    bad = any(one.bad for one in some) or any(not one.after for one in moved)
+    unknown = any(one.unknown for one in some)
     code = Exit.FOUND if bad else Exit.UNREADABLE if unknown else Exit.WELL
     return Answer(data, tuple(lines), code, tuple(remarks))
 

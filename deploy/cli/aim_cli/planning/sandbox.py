@@ -24,6 +24,7 @@ from controller_runtime.reconcile.plan import Child, WriteMode
 
 _EPOCH: Final = "plan"
 _MOST_ROUNDS: Final = 30
+_FEW_ROUNDS: Final = 3
 _HORIZON: Final = timedelta(minutes=2)
 """How far the clock is moved where a decision only waits for time to pass."""
 
@@ -105,6 +106,15 @@ class Sandbox:
             if not waits or self.now + timedelta(seconds=min(waits)) > end:
                 return
             self.now += timedelta(seconds=max(1.0, min(waits)))
+
+    def consider(self, service: str, some: Iterable[Where]) -> None:
+        """Let one service decide about objects that follow what was changed, each until its decision is carried out."""
+        definition = next(one for one in self.definitions if one.name == service)
+        for where in some:
+            for reconciler in definition.reconcilers:
+                rounds = _FEW_ROUNDS if reconciler.part.name == where.part.name else 0
+                while rounds and self._pass(definition, reconciler, where)[0]:
+                    rounds -= 1
 
     def _pass(
         self, definition: ServiceDefinition, reconciler: Reconciler[Any], where: Where
