@@ -42,6 +42,7 @@ from controller_runtime import (
     Lookup,
     Patch,
     Plan,
+    State,
     StatusValue,
     View,
     assemble,
@@ -75,7 +76,7 @@ def reconcile_artifact(settings: ArtifactsSettings, artifact: AIMArtifact, view:
         errors=(*_unreadable(seen.binding), *artifact_errors(artifact.spec)),
         extra=_download_complete(artifact, stage),
         failure=view.failure,
-        progressing=stage.progressing,
+        progressing=stage.progressing or _held_up(stage),
         # What the download reports is shown beside the status from then on.
         created=None if _downloads(stage) else artifact.metadata.creation_timestamp,
     )
@@ -200,6 +201,22 @@ def _download_complete(artifact: AIMArtifact, stage: Stage) -> Sequence[Desired]
     if stage.outcome is None and not existed:
         return ()
     return (download_complete(artifact.status, stage.outcome or DownloadOutcome()),)
+
+
+_UNEXPLAINED: Final = frozenset({"PodsPending", "PvcPending"})
+"""What waits, and does not say for what."""
+
+
+def _held_up(stage: Stage) -> tuple[str, str] | None:
+    """Reason and message of what refuses a pod or a volume: caches quote it (AR-846)."""
+    order = COMPONENT_ORDER["AIMArtifact"]
+    waiting = [
+        part
+        for part in stage.components
+        if part.effective_state is State.PENDING and part.hold is None and part.effective_reason not in _UNEXPLAINED
+    ]
+    first = min(waiting, key=lambda part: order.index(part.name), default=None)
+    return None if first is None else (first.effective_reason, first.effective_message)
 
 
 def _downloads(stage: Stage) -> bool:

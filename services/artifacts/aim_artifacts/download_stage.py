@@ -9,7 +9,7 @@ from aim_artifacts.conditions import RESOURCE_NOT_READY
 from aim_artifacts.download_account import AccountSeen, look_at_account
 from aim_artifacts.failures import pod_failure
 from aim_artifacts.job_health import explanation_due, inspect_job_and_pods, pod_reading
-from aim_artifacts.jobs import build_download_job, is_outdated, is_stale, removal
+from aim_artifacts.jobs import build_download_job, has_other_settings, is_outdated, is_stale, removal
 from aim_artifacts.limits.admission import Admission
 from aim_artifacts.progress import DownloadOutcome
 from aim_artifacts.settings import ArtifactsSettings
@@ -17,7 +17,7 @@ from aim_artifacts.stage import JobSeen, Seen, Stage
 from aim_domain import PodFacts, failed_condition, inspect_pvc, newest_pod
 from aim_domain.component_names import ComponentName
 from aim_domain.naming import claim_name
-from controller_runtime import Component, PodPhase, State, downstream
+from controller_runtime import ClaimPhase, Component, Effect, PodPhase, State, downstream
 from controller_runtime.core import Job, PersistentVolumeClaim
 
 _CLAIM = ComponentName.CACHE_PVC
@@ -56,21 +56,32 @@ def download(
 ) -> Stage:
     """Run the download Job and follow it."""
     found = seen.download_job
-    volume, job = _volume(claim), found.lookup.value
+    volume, job = _volume(claim, facts), found.lookup.value
+    waiting = _claim_reading(claim, facts)
     if job is None:
         looked = look_at_account(facts.view, seen.artifact.namespace, settings, now)
-        return _start(seen, claim, size, looked, settings).with_components(volume)
+        started = _start(seen, claim, size, looked, settings).with_components(volume)
+        return replace(started, effects=(*started.effects, *waiting))
     if job.deleting or is_stale(job, claim):
         return _replace(found, job, "it belongs to another volume").with_components(volume)
     if found.succeeded:
         return settled(seen, claim, size, now)
     if failed_condition(job) is not None and is_outdated(job, seen.artifact):
         return _replace(found, job, "the artifact's spec has changed").with_components(volume)
-    return replace(_follow(found, job, facts, now).with_components(volume), size=size)
+    if has_other_settings(job, found.pods, seen.config.spec, seen.config.pods.gpu_taint):
+        return _replace(found, job, "the settings of its pods have changed").with_components(volume)
+    followed = _follow(found, job, facts, now).with_components(volume)
+    return replace(followed, size=size, effects=(*followed.effects, *waiting))
 
 
-def _volume(claim: PersistentVolumeClaim) -> Component:
-    return inspect_pvc(_CLAIM, claim, what=f"PersistentVolumeClaim {claim.name}")
+def _volume(claim: PersistentVolumeClaim, facts: PodFacts | None = None) -> Component:
+    events = () if facts is None else facts.events_about(claim)
+    return inspect_pvc(_CLAIM, claim, what=f"PersistentVolumeClaim {claim.name}", events=events)
+
+
+def _claim_reading(claim: PersistentVolumeClaim, facts: PodFacts) -> tuple[Effect, ...]:
+    """What the provisioner says of a claim that has no volume (AR-845)."""
+    return facts.due_events_about(claim) if claim.status.phase is ClaimPhase.PENDING else ()
 
 
 def _finished(found: JobSeen) -> tuple[Component, ...]:
@@ -90,7 +101,14 @@ def _start(
         return waiting
     hf_home = seen.config.pods.hf_home
     job = build_download_job(
-        seen.artifact, seen.config_of_jobs, settings, claim, size, account=looked.account, hf_home=hf_home
+        seen.artifact,
+        seen.config_of_jobs,
+        settings,
+        claim,
+        size,
+        account=looked.account,
+        hf_home=hf_home,
+        gpu_taint=seen.config.pods.gpu_taint,
     )
     return replace(waiting, children=(job,))
 
@@ -106,7 +124,7 @@ def _follow(found: JobSeen, job: Job, facts: PodFacts, now: datetime) -> Stage:
     outcome = _outcome(found, facts, job_failed=failed_condition(job) is not None)
     return Stage(
         components,
-        effects=pod_reading(found.pods, facts),
+        effects=pod_reading(found, facts),
         outcome=outcome,
         requeue_after=explanation_due(found, now),
     )

@@ -9,11 +9,21 @@ from aim_artifacts.download_account import DownloadAccount
 from aim_artifacts.exit_codes import TERMINAL_CODES
 from aim_artifacts.job_environment import MOUNT_PATH, check_size_environment, download_environment
 from aim_artifacts.settings import ArtifactsSettings
-from aim_domain import AIMArtifact, RuntimeConfigSpec, child_labels, labels
+from aim_domain import (
+    CHECK_SIZE_RESOURCES,
+    DOWNLOAD_RESOURCES,
+    AIMArtifact,
+    RuntimeConfigSpec,
+    child_labels,
+    labels,
+    pod_annotations,
+    settings_hash,
+    with_settings,
+)
 from aim_domain.naming import check_size_job_name, download_job_name, label_value
 from aim_domain.parts import ARTIFACT_JOBS
-from controller_runtime import Child, Delete, JsonObject, WriteMode, kind_of, to_json
-from controller_runtime.core import EnvVar, Job, PersistentVolumeClaim
+from controller_runtime import Child, Delete, JsonObject, PodPhase, WriteMode, kind_of, to_json
+from controller_runtime.core import EnvVar, Job, PersistentVolumeClaim, Pod, ResourceRequirements
 from controller_runtime.kinds import JOB
 
 _USER: Final = 1000
@@ -36,6 +46,7 @@ class _Blueprint:
     ttl: int
     annotations: dict[str, str]
     pod: JsonObject
+    resources: ResourceRequirements
 
 
 def build_download_job(
@@ -47,12 +58,14 @@ def build_download_job(
     *,
     account: DownloadAccount,
     hf_home: str = "",
+    gpu_taint: str = "",
 ) -> Child:
     """The Job that fills the volume.
 
     Args:
         account: as which its pods report.
         hf_home: where a directory is mounted for what the Hub client keeps; empty for none (RC-156).
+        gpu_taint: key of the taint of GPU nodes, which its pods tolerate; empty for none (AR-842).
     """
     env = download_environment(artifact, config, size, hf_home=hf_home)
     volumes: list[JsonObject] = [{"name": _VOLUME, "persistentVolumeClaim": {"claimName": claim.name}}]
@@ -79,11 +92,15 @@ def build_download_job(
             ttl=_DOWNLOAD_TTL,
             annotations={labels.ANNOTATION_PVC_UID: claim.uid},
             pod={**pod, "securityContext": {**_security(), "fsGroup": _USER}},
+            resources=DOWNLOAD_RESOURCES,
         ),
+        gpu_taint,
     )
 
 
-def build_check_size_job(artifact: AIMArtifact, config: RuntimeConfigSpec, settings: ArtifactsSettings) -> Child:
+def build_check_size_job(
+    artifact: AIMArtifact, config: RuntimeConfigSpec, settings: ArtifactsSettings, *, gpu_taint: str = ""
+) -> Child:
     """The Job that finds out how large the weights are."""
     container = {
         **_container("check-size", artifact, settings, check_size_environment(artifact, config)),
@@ -100,7 +117,9 @@ def build_check_size_job(artifact: AIMArtifact, config: RuntimeConfigSpec, setti
             annotations={},
             # It says what it found in its last words, so it needs nothing of the API server.
             pod={"securityContext": _security(), "automountServiceAccountToken": False},
+            resources=CHECK_SIZE_RESOURCES,
         ),
+        gpu_taint,
     )
 
 
@@ -119,12 +138,19 @@ def is_outdated(job: Job, artifact: AIMArtifact) -> bool:
     return built_from.isdecimal() and int(built_from) < artifact.metadata.generation
 
 
+def has_other_settings(job: Job, pods: Sequence[Pod], config: RuntimeConfigSpec, gpu_taint: str) -> bool:
+    """Whether no pod of the Job has started and the settings of pods have changed since it was built (AR-843)."""
+    written = job.metadata.annotations.get(labels.ANNOTATION_POD_SETTINGS, "")
+    waits = all(pod.status.phase is PodPhase.PENDING for pod in pods)
+    return waits and written != settings_hash(config.jobs, gpu_taint)
+
+
 def removal(job: Job, why: str) -> Delete:
     """Delete a Job and, in the background, its pods."""
     return Delete(ARTIFACT_JOBS, job.namespace, job.name, job.uid, why)
 
 
-def _job(artifact: AIMArtifact, config: RuntimeConfigSpec, plan: _Blueprint) -> Child:
+def _job(artifact: AIMArtifact, config: RuntimeConfigSpec, plan: _Blueprint, gpu_taint: str) -> Child:
     name = label_value(artifact.name)
     own = {
         labels.CACHE_NAME: name,
@@ -135,21 +161,26 @@ def _job(artifact: AIMArtifact, config: RuntimeConfigSpec, plan: _Blueprint) -> 
     on_job = child_labels(own, parent=artifact, controller=CONTROLLER, propagation=config.label_propagation)
     on_pod = {key: value for key, value in on_job.items() if key != labels.APP_MANAGED_BY}
     generation = {labels.ANNOTATION_ARTIFACT_GENERATION: str(artifact.metadata.generation)}
+    digest = settings_hash(config.jobs, gpu_taint)
+    marks = {**generation, **({labels.ANNOTATION_POD_SETTINGS: digest} if digest else {})}
     pod: JsonObject = {"restartPolicy": "Never", "containers": [plan.container], **plan.pod}
     if artifact.spec.image_pull_secrets:
         pod["imagePullSecrets"] = [to_json(secret) for secret in artifact.spec.image_pull_secrets]
+    pod = with_settings(pod, config.jobs, defaults=plan.resources, gpu_taint=gpu_taint)
+    given = pod_annotations(config.jobs)
+    annotated = {"annotations": given} if given else {}
     body = {
         "metadata": {
             "name": plan.name,
             "namespace": artifact.namespace,
             "labels": on_job,
-            "annotations": {**plan.annotations, **generation},
+            "annotations": {**plan.annotations, **marks},
         },
         "spec": {
             "backoffLimit": _BACKOFF_LIMIT,
             "ttlSecondsAfterFinished": plan.ttl,
             "podFailurePolicy": _failure_policy(str(plan.container["name"])),
-            "template": {"metadata": {"labels": on_pod}, "spec": pod},
+            "template": {"metadata": {"labels": on_pod, **annotated}, "spec": pod},
         },
     }
     return Child(ARTIFACT_JOBS, kind_of(body, JOB), mode=WriteMode.CREATE)

@@ -88,7 +88,9 @@ def download_complete(status: AIMArtifactStatus, outcome: DownloadOutcome) -> De
         return _failed(DOWNLOADING, "The download failed before completion")
     if at_end and outcome.running:
         return condition(DOWNLOAD_COMPLETE, True, VERIFYING, "All files are downloaded and being verified")
-    return condition(DOWNLOAD_COMPLETE, False, DOWNLOADING, "Files are being downloaded")
+    if outcome.running:
+        return condition(DOWNLOAD_COMPLETE, False, DOWNLOADING, "Files are being downloaded")
+    return condition(DOWNLOAD_COMPLETE, False, DOWNLOADING, "The download waits for its pod to start")
 
 
 def _failed(reason: str, message: str) -> Desired:

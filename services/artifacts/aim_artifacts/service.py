@@ -16,9 +16,10 @@ from aim_artifacts.limits.mounts import MOUNTED_CLAIMS
 from aim_artifacts.limits.wakes import ARTIFACT_WAKES
 from aim_artifacts.metrics import StorageReadings
 from aim_artifacts.progress import is_mere_progress
+from aim_artifacts.secret_watch import SECRET_VERSIONS
 from aim_artifacts.settings import ArtifactsSettings
 from aim_artifacts.shown import SHOWN
-from aim_domain import POD_ACCESS, POD_EFFECTS, kinds, labels, parts, pod_readers
+from aim_domain import POD_ACCESS, POD_EFFECTS, kinds, labels, parts, pod_readers, read_secret_versions
 from controller_runtime import (
     FACTS,
     ApiVerb,
@@ -31,7 +32,7 @@ from controller_runtime import (
     access,
     writes,
 )
-from controller_runtime.kinds import CLUSTER_ROLE, SERVICE_ACCOUNT
+from controller_runtime.kinds import CLUSTER_ROLE, SECRET, SERVICE_ACCOUNT
 
 _PUBLISHED = (
     parts.ARTIFACTS,
@@ -91,11 +92,12 @@ def definition(settings: ArtifactsSettings) -> ServiceDefinition:
             writes(parts.ARTIFACT_JOBS, Verb.CREATE, Verb.DELETE),
             writes(parts.STATUS_UPDATER_BINDINGS, Verb.CREATE, Verb.PATCH),
         ),
-        effect_kinds={**POD_EFFECTS, MOUNTED_CLAIMS: 4, DOWNLOAD_ACCOUNT: 4},
+        effect_kinds={**POD_EFFECTS, MOUNTED_CLAIMS: 4, DOWNLOAD_ACCOUNT: 4, SECRET_VERSIONS: 4},
         effect_access={
             **POD_ACCESS,
             MOUNTED_CLAIMS: (access(kinds.POD, ApiVerb.LIST),),
             DOWNLOAD_ACCOUNT: (access(SERVICE_ACCOUNT, ApiVerb.GET, ApiVerb.CREATE),),
+            SECRET_VERSIONS: (access(SECRET, ApiVerb.GET),),
         },
         # Whoever binds a role has to have its permissions, or this one.
         other_access=(access(CLUSTER_ROLE, ApiVerb.BIND, name=settings.artifact_status_clusterrole),),
@@ -106,5 +108,10 @@ def definition(settings: ArtifactsSettings) -> ServiceDefinition:
 
 @asynccontextmanager
 async def effect_runners(_: ArtifactsSettings, kube: KubeClient) -> AsyncIterator[Mapping[str, EffectRunner]]:
-    """Readers of what pods say and what they mount, and the maker of the account that they run as."""
-    yield {**pod_readers(kube), MOUNTED_CLAIMS: MountReader(kube), DOWNLOAD_ACCOUNT: AccountMaker(kube)}
+    """Readers of pods' logs, Events, volumes and Secrets' versions, and the maker of the account that they run as."""
+    yield {
+        **pod_readers(kube),
+        MOUNTED_CLAIMS: MountReader(kube),
+        DOWNLOAD_ACCOUNT: AccountMaker(kube),
+        SECRET_VERSIONS: partial(read_secret_versions, kube),
+    }

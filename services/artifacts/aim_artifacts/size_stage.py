@@ -4,7 +4,7 @@ from datetime import datetime
 
 from aim_artifacts.conditions import INVALID_SIZE_OUTPUT, RESOURCE_NOT_READY
 from aim_artifacts.job_health import explanation_due, inspect_job_and_pods, pod_reading
-from aim_artifacts.jobs import build_check_size_job, is_outdated, removal
+from aim_artifacts.jobs import build_check_size_job, has_other_settings, is_outdated, removal
 from aim_artifacts.settings import ArtifactsSettings
 from aim_artifacts.size_output import find_size, has_report
 from aim_artifacts.stage import JobSeen, Seen, Stage
@@ -23,16 +23,21 @@ def discover_size(seen: Seen, facts: PodFacts, settings: ArtifactsSettings, now:
     found = seen.size_job
     job = found.lookup.value
     if job is None:
-        children = (build_check_size_job(seen.artifact, seen.config_of_jobs, settings),)
+        taint = seen.config.pods.gpu_taint
+        children = (build_check_size_job(seen.artifact, seen.config_of_jobs, settings, gpu_taint=taint),)
         return Stage((downstream(_JOB, found.lookup, what=found.what),), children)
     if not found.succeeded and failed_condition(job) is not None and is_outdated(job, seen.artifact):
         deletes = () if job.deleting else (removal(job, "the artifact's spec has changed"),)
         return Stage((_replaced(found),), deletes=deletes)
     if found.succeeded:
         return _read_output(found, facts)
+    if has_other_settings(job, found.pods, seen.config.spec, seen.config.pods.gpu_taint):
+        deletes = () if job.deleting else (removal(job, "the settings of its pods have changed"),)
+        message = f"{found.what} has not started and is replaced, because the settings of its pods have changed"
+        return Stage((Component(_JOB, State.PROGRESSING, RESOURCE_NOT_READY, message),), deletes=deletes)
     return Stage(
         inspect_job_and_pods(_JOB, _PODS, found, job, facts=facts, now=now),
-        effects=pod_reading(found.pods, facts),
+        effects=pod_reading(found, facts),
         requeue_after=explanation_due(found, now),
     )
 

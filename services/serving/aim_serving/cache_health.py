@@ -106,7 +106,7 @@ def _present(cache: AIMTemplateCache) -> Component:
     if status is StatusValue.READY:
         return _cache(State.READY, "CacheReady", f"AIMTemplateCache {cache.key} is ready")
     if status is StatusValue.PROGRESSING:
-        return _cache(State.PROGRESSING, "CacheNotReady", f"AIMTemplateCache {cache.key} is downloading")
+        return _cache(State.PROGRESSING, "CacheNotReady", f"AIMTemplateCache {cache.key} is being filled")
     artifacts = find_condition(cache.status.conditions, "ArtifactsReady")
     if artifacts is None and status is StatusValue.PENDING:
         return _cache(State.PROGRESSING, CREATING, _BEING_CREATED)

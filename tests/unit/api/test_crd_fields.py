@@ -65,6 +65,9 @@ SHAPES = {
     "S14": "engine_args env_vars metadata originalDiscoveryOutput",
     "S15": "name namespace kind uid scope",
     "S16": "model oci originalLabels",
+    "S17": "resources tolerations nodeSelector priorityClassName serviceAccountName imagePullSecrets annotations"
+    " securityContext",
+    "S18": "type rollingUpdate",
 }
 LISTS_OF_SHAPE = {"S2", "S3", "S4"}
 SCALARS: dict[str, dict[str, Any]] = {

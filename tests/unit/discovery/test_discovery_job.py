@@ -111,6 +111,10 @@ def test_the_job_has_exactly_these_fields() -> None:
                             "runAsNonRoot": True,
                             "capabilities": {"drop": ["ALL"]},
                         },
+                        "resources": {
+                            "requests": {"cpu": "100m", "memory": "256Mi"},
+                            "limits": {"cpu": "2", "memory": "2Gi"},
+                        },
                     }
                 ],
             },

@@ -23,7 +23,18 @@ from support.discovery_world import (
 from aim_discovery.effect_kinds import EffectKind
 from aim_discovery.templates.attempts import backoff
 from aim_discovery.templates.slots import place
-from aim_domain.parts import CLUSTER_TEMPLATES, DISCOVERY_JOBS, DISCOVERY_PODS, MODELS, NAMESPACES, NODES, TEMPLATES
+from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, KAIWO_CONFIG
+from aim_domain.parts import (
+    CLUSTER_RUNTIME_CONFIGS,
+    CLUSTER_TEMPLATES,
+    DISCOVERY_JOBS,
+    DISCOVERY_PODS,
+    KAIWO_CONFIGS,
+    MODELS,
+    NAMESPACES,
+    NODES,
+    TEMPLATES,
+)
 from aim_domain.pods.facts import POD_EVENTS, POD_LOG
 from controller_runtime import Category, ClassifiedError, JsonObject, Key
 from controller_runtime.kinds import EVENT
@@ -346,6 +357,43 @@ def test_what_is_replaced_at_once_is_not_written() -> None:
     cluster.answer(effect, failure=ClassifiedError(Category.INFRASTRUCTURE, "X", "no pod"))
     cluster.run(TEMPLATES, "tpl")
     assert cluster.condition(TEMPLATES, "tpl", "DiscoveryJobReady") == ("False", "ReadingResult")
+
+
+@pytest.mark.spec("DI-391")
+def test_what_refuses_the_pod_of_a_discovery_is_quoted() -> None:
+    cluster, job = started()
+    assert cluster.settle(TEMPLATES, "tpl").requeue_after == 5
+    cluster.later(5)
+    effect = effect_of(cluster.settle(TEMPLATES, "tpl"), POD_EVENTS)
+    about = {"lastTimestamp": "2026-11-21T12:00:01Z", "involvedObject": {"uid": cluster.uid(DISCOVERY_JOBS, job)}}
+    words = "failed quota: team: must specify limits.cpu"
+    refused = {**make(EVENT, "e"), "reason": "FailedCreate", "message": words, "type": "Warning", **about}
+    cluster.answer(effect, {"events": [refused]})
+    cluster.settle(TEMPLATES, "tpl")
+    told = {one["type"]: one["message"] for one in cluster.status(TEMPLATES, "tpl")["conditions"]}
+    assert cluster.value(TEMPLATES, "tpl") == "Pending"
+    assert cluster.condition(TEMPLATES, "tpl", "DiscoveryJobReady") == ("False", "FailedCreate")
+    assert words in told["DiscoveryJobReady"]
+    assert words in told["DiscoveryPodsReady"]
+
+
+@pytest.mark.spec("DI-390")
+@pytest.mark.parametrize("scoped", [True, False])
+def test_discovery_runs_where_the_settings_and_the_gpu_taint_let_it(scoped: bool) -> None:
+    cluster, before = started()
+    tainted = make(KAIWO_CONFIG, "kaiwo", spec={"nodes": {"defaultGpuTaintKey": "amd.com/gpu"}})
+    config = make(AIM_CLUSTER_RUNTIME_CONFIG, "default", spec={"jobs": {"nodeSelector": {"pool": "cpu"}}})
+    if scoped:
+        cluster.put(KAIWO_CONFIGS, tainted)
+    else:
+        cluster.put(CLUSTER_RUNTIME_CONFIGS, config)
+    plan = cluster.run(TEMPLATES, "tpl")
+    assert [one.name for one in plan.deletes] == [before], "it may never start as it is"
+    cluster.settle(TEMPLATES, "tpl")
+    (job,) = [one for one in cluster.all(DISCOVERY_JOBS) if one["metadata"]["name"] != before]
+    pod = job["spec"]["template"]["spec"]
+    assert pod.get("tolerations") == ([{"key": "amd.com/gpu", "operator": "Exists"}] if scoped else None)
+    assert pod.get("nodeSelector") == (None if scoped else {"pool": "cpu"})
 
 
 @pytest.mark.spec("DI-258", "FW-163")

@@ -25,6 +25,8 @@ from aim_domain import (
     labels,
     newest_pod,
     quiet_since,
+    refused_component,
+    refused_pods,
     wanted_logs,
 )
 from aim_domain.component_names import ComponentName
@@ -289,9 +291,26 @@ def _failed(seen: _Seen, job: Job) -> Finding:
     return replace(_fail(seen, errors[0]), pods=observed)
 
 
+def _without_pod(seen: _Seen, job: Job) -> Finding:
+    """A Job that has no pod: its Events say what refuses one (DI-391)."""
+    facts, what = seen.facts, f"Job {job.key}"
+    effects, left = facts.due_events_about(job), facts.patience(job.metadata.creation_timestamp)
+    refused = refused_pods(facts.events_about(job), job)
+    if refused is None:
+        # A new Job's pod is about to come, and what follows at once is not worth a write.
+        component = inspect_job(ComponentName.DISCOVERY_JOB, job, what=what, pods=() if left is None else None)
+        return Finding(_awaiting(), seen.memory, component, effects=effects, requeue_after=left)
+    component = refused_component(ComponentName.DISCOVERY_JOB, what, refused, block="jobs")
+    pods = replace(component, name=ComponentName.DISCOVERY_PODS)
+    return Finding(_awaiting(), seen.memory, component, pods, effects=effects)
+
+
 def _active(seen: _Seen, job: Job) -> Finding:
     pods, observed = seen.pods(job)
-    component = inspect_job(ComponentName.DISCOVERY_JOB, job, what=f"Job {job.key}")
+    if not pods:
+        return _without_pod(seen, job)
+    lasts = seen.facts.patience(job.metadata.creation_timestamp) is None
+    component = inspect_job(ComponentName.DISCOVERY_JOB, job, what=f"Job {job.key}", pods=pods if lasts else None)
     stored = seen.stored(ComponentName.DISCOVERY_PODS.condition)
     observed = None if observed is None else _once_it_lasts(observed, pods)
     if observed is not None and observed.hold is not None and observed.hold.covers(stored, seen.now):

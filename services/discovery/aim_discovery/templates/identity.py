@@ -7,7 +7,7 @@ from typing import Final
 
 from aim_discovery.models.custom_merge import overlay_env
 from aim_discovery.scopes import Model, Template
-from aim_domain import HUGGING_FACE, ResolvedConfig, TemplateSpec
+from aim_domain import HUGGING_FACE, PodSettings, ResolvedConfig, TemplateSpec, settings_hash
 from controller_runtime import canonical, to_json
 from controller_runtime.core import EnvVar
 
@@ -25,6 +25,8 @@ class DiscoveryInputs:
         env: user variables, the template's over the model's (DI-234), over the namespace's token (RC-152).
         pull_secrets: names, the model's first (DI-231), the namespace's last (RC-153).
         service_account: empty = none (DI-232).
+        pods: what the runtime config says of the pods of Jobs (DI-390).
+        gpu_taint: key of the taint of GPU nodes, which the pods tolerate; empty for none.
     """
 
     model_name: str
@@ -33,6 +35,8 @@ class DiscoveryInputs:
     env: tuple[EnvVar, ...]
     pull_secrets: tuple[str, ...]
     service_account: str
+    pods: PodSettings | None = None
+    gpu_taint: str = ""
 
     @property
     def spec_hash(self) -> str:
@@ -45,10 +49,11 @@ class DiscoveryInputs:
         texts = [self.model_name, self.image, self.service_account]
         texts += [text for variable in variables for text in (variable.name, _value(variable))]
         texts += [*self.pull_secrets, *_wanted(self.spec), *_profile(self.spec)]
+        texts += [settings_hash(self.pods, self.gpu_taint)]
         return f"{JOB_NAME_PREFIX}{template[:_NAME_PART]}-{_digest(texts, _JOB_DIGITS)}"
 
 
-def inputs_of(template: Template, model: Model, config: ResolvedConfig) -> DiscoveryInputs:
+def inputs_of(template: Template, model: Model, config: ResolvedConfig, gpu_taint: str = "") -> DiscoveryInputs:
     """The inputs of a template's discovery with the model that it resolved to."""
     spec = template.spec
     named = (secret.name for secret in (*model.spec.image_pull_secrets, *spec.image_pull_secrets))
@@ -62,6 +67,8 @@ def inputs_of(template: Template, model: Model, config: ResolvedConfig) -> Disco
         overlay_env(credentials, own),
         tuple(dict.fromkeys((*named, *config.pull_secrets))),
         spec.service_account_name or model.spec.service_account_name or "",
+        config.spec.jobs,
+        gpu_taint,
     )
 
 

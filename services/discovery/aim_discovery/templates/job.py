@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from aim_discovery.scopes import Template, TemplateScope
 from aim_discovery.templates.identity import DiscoveryInputs
 from aim_domain import (
+    DISCOVERY_RESOURCES,
     VOLUME,
     LabelPropagation,
     RenderedProfile,
@@ -12,6 +13,8 @@ from aim_domain import (
     child_labels,
     in_reference_order,
     labels,
+    pod_annotations,
+    with_settings,
 )
 from aim_domain.naming import label_value, template_profile_name
 from aim_domain.parts import DISCOVERY_JOBS
@@ -48,13 +51,16 @@ def build_job(
     pod_spec = _pod_spec(inputs, profile, is_shared=not template.namespace)
     if profile is not None:
         pod_spec = _with_profile(pod_spec, profile, template_profile_name(template.name))
+    pod_spec = with_settings(pod_spec, inputs.pods, defaults=DISCOVERY_RESOURCES, gpu_taint=inputs.gpu_taint)
+    given = pod_annotations(inputs.pods)
+    annotated = {"annotations": given} if given else {}
     body: JsonObject = {
         "metadata": {"name": inputs.job_name(template.name), "namespace": namespace, "labels": labelled(own)},
         "spec": {
             "backoffLimit": 0,
             "ttlSecondsAfterFinished": _SECONDS_TO_LIVE,
             "activeDeadlineSeconds": int(deadline),
-            "template": {"metadata": {"labels": pod_labels}, "spec": pod_spec},
+            "template": {"metadata": {"labels": pod_labels, **annotated}, "spec": pod_spec},
         },
     }
     return Child(DISCOVERY_JOBS, kind_of(body, JOB), mode=WriteMode.CREATE)
@@ -97,7 +103,7 @@ def _with_profile(pod: JsonObject, profile: RenderedProfile, config_map: str) ->
 def container_env(
     spec: TemplateSpec, user: Iterable[EnvVar], profile: RenderedProfile | None, *, is_shared: bool
 ) -> list[JsonObject]:
-    """Variables of the container: log levels, the user's, then the wanted profile; the user wins (DI-236, DI-237, RC-170).
+    """Variables of the container: log levels, the user's, then the wanted profile; the user wins (DI-236, RC-170).
 
     Args:
         profile: a custom profile; its variables cannot be overridden.

@@ -22,8 +22,16 @@ from aim_discovery.templates.job import build_job
 from aim_discovery.templates.model_resolution import ModelResolution, resolve_model
 from aim_discovery.templates.result import Result
 from aim_discovery.templates.slots import RECOUNT, Slots, place
-from aim_domain import ResolvedConfig, ResolvedReference, resolve_config, template_errors
+from aim_domain import (
+    ResolvedConfig,
+    ResolvedReference,
+    oldest_config,
+    pod_defaults,
+    resolve_config,
+    template_errors,
+)
 from aim_domain.component_names import COMPONENT_ORDER, ComponentName
+from aim_domain.parts import KAIWO_CONFIGS
 from controller_runtime import (
     Child,
     Component,
@@ -76,7 +84,8 @@ class _Pass:
         config = resolve_config(view, template.namespace or None, template.spec.runtime_config_name)
         resolution = resolve_model(template, by.scope, view)
         model = resolution.model
-        inputs = inputs_of(template, model, config) if model is not None and model.spec.image else None
+        taint = _gpu_taint(view, config)
+        inputs = inputs_of(template, model, config, taint) if model is not None and model.spec.image else None
         limit = by.settings.max_discovery_jobs
         finding = discovery_of(
             template, inputs, namespace, view, now, others_wait=lambda: Slots.of(view, limit).are_short(now)
@@ -191,6 +200,11 @@ class _Pass:
         status = status_json(evaluation, fields)
         # Nulls inside the profile are values: an engine argument without one is a flag (DI-268).
         return status if result.profile is None else {**status, "profile": result.profile}
+
+
+def _gpu_taint(view: View, config: ResolvedConfig) -> str:
+    """Of the KaiwoConfig, also for cluster templates: their Jobs run on the same nodes (DI-390)."""
+    return config.pods.gpu_taint or pod_defaults(oldest_config(view.all(KAIWO_CONFIGS).items)).gpu_taint
 
 
 def _json(reference: ResolvedReference | None) -> JsonObject | None:

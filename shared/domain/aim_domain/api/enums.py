@@ -35,6 +35,13 @@ class ProfileType(OpenEnum):
     UNOPTIMIZED = "unoptimized"
 
 
+class DeploymentStrategyType(OpenEnum):
+    """How the pods of a Deployment are replaced."""
+
+    RECREATE = "Recreate"
+    ROLLING_UPDATE = "RollingUpdate"
+
+
 class NamespaceOwnership(OpenEnum):
     """Whether services of several namespaces may have overlapping paths on one gateway."""
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from aim_domain.api.aim_shapes import Routing, Storage
 from aim_domain.api.group import API_VERSION
+from aim_domain.api.pod_settings import GpuPools, PodSettings, PredictorSettings
 from controller_runtime import ApiModel, Conditions, Int32, Int64, Items, Resource, Schema
 from controller_runtime.core import EnvList
 
@@ -29,7 +30,7 @@ class LabelPropagation(ApiModel):
 
     enabled: bool | None = None
     """Whether labels are propagated; defaults to false."""
-    match: Items[str] = ()
+    match: Annotated[Items[Annotated[str, Schema(max_length=317)]], Schema(max_items=64)] = ()
     """Label keys to propagate; * matches any characters."""
 
 
@@ -48,6 +49,12 @@ class RuntimeConfigSpec(ApiModel):
     """Default settings of artifacts."""
     label_propagation: LabelPropagation | None = None
     """Which labels are propagated from an owner to its children."""
+    jobs: PodSettings | None = None
+    """Settings of the pods of discovery, size-check and download Jobs."""
+    predictors: PredictorSettings | None = None
+    """Settings of the pods of services."""
+    gpus: GpuPools | None = None
+    """GPUs that the cluster can get."""
     default_storage_class_name: str | None = None
     """Deprecated; use storage.defaultStorageClassName."""
     pvc_headroom_percent: Int32 | None = None

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Final
 from aim_domain.api.aim_shapes import Hardware, ModelSource, ResolvedReference, Routing, Storage
 from aim_domain.api.enums import CachingMode, Metric, MetricBackend, MetricSourceType, MetricTargetType, Precision
 from aim_domain.api.group import API_VERSION
+from aim_domain.api.pod_settings import DeploymentStrategy
 from controller_runtime import (
     DEFAULTED,
     REQUIRED,
@@ -201,6 +202,8 @@ class AIMServiceSpec(ApiModel):
     """ServiceAccount of the serving pods."""
     priority_class_name: str | None = None
     """PriorityClass of the serving pods."""
+    deployment_strategy: DeploymentStrategy | None = None
+    """How pods are replaced when the service changes; Recreate needs no spare GPU."""
 
 
 class ServiceRoutingStatus(ApiModel):

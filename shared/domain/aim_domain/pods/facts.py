@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Final
 
 from aim_domain.pods.inspect_pods import LogRequest, pods_wanting_events, quiet_since
-from controller_runtime import BRIEFLY, FACTS, Effect, Fact, View, get_fact
+from controller_runtime import BRIEFLY, FACTS, Effect, Fact, JsonObject, Resource, View, get_fact
 from controller_runtime.core import Event, Pod
 
 POD_LOG: Final = "pod-log"
@@ -18,6 +18,9 @@ POD_EFFECTS: Final[Mapping[str, int]] = MappingProxyType({POD_LOG: 16, POD_EVENT
 """Effects of every service that reads pods, with how many of each run at the same time."""
 REPEAT: Final = timedelta(seconds=10)
 """How often the Events of a pending pod, and a log that could not be read, are read again (FW-098, FW-155)."""
+
+LASTING: Final = timedelta(seconds=5)
+"""How long a Job may have no pod, or a claim no volume, before its Events are read: most have one by then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +43,7 @@ class PodFacts:
 
     def events_of(self, pod: Pod) -> Sequence[Event]:
         """The Events of a pod as far as they are known."""
-        fact = self._fact(POD_EVENTS, _events_key(self.owner, pod))
-        if fact is None or fact.outcome is None:
-            return ()
-        return [Event.model_validate(event) for event in fact.outcome["events"]]
+        return self._events(_events_key(self.owner, pod))
 
     def events_known(self, pods: Sequence[Pod]) -> bool:
         """Whether the Events of every pending pod have been read once."""
@@ -67,6 +67,45 @@ class PodFacts:
     def due_events(self, pods: Sequence[Pod]) -> tuple[Effect, ...]:
         """Events, again and again while a pod is pending."""
         return tuple(self._events_effect(pod) for pod in pods_wanting_events(pods))
+
+    def events_about(self, obj: Resource) -> Sequence[Event]:
+        """The Events of an object that makes pods or volumes, as far as they are known."""
+        return self._events(_events_key(self.owner, obj))
+
+    def due_events_about(self, obj: Resource) -> tuple[Effect, ...]:
+        """Its Events, again and again once it has lasted: most have made their pod or volume by then."""
+        if self.patience(obj.metadata.creation_timestamp) is not None:
+            return ()
+        params = {"namespace": obj.namespace, "pod": obj.name, "uid": obj.uid, "kind": obj.kind}
+        return (self._repeated(_events_key(self.owner, obj), params),)
+
+    def patience(self, since: datetime | None) -> float | None:
+        """Seconds for which nothing is asked about what began then; ``None`` = it has lasted.
+
+        A clock that is far behind the API server's must not make the wait longer.
+        """
+        left = None if since is None else (since + LASTING - self.now).total_seconds()
+        return left if left is not None and 0 < left <= 2 * LASTING.total_seconds() else None
+
+    def replica_set_events(self, workload: Resource) -> Sequence[Event]:
+        """What ReplicaSets of a workload's Deployment say of pods that they could not make, as far as it is known."""
+        return self._events(_replica_sets_key(self.owner, workload))
+
+    def due_replica_set_events(self, workload: Resource) -> tuple[Effect, ...]:
+        """The same, again and again while the workload lacks pods."""
+        selector = "involvedObject.kind=ReplicaSet,reason=FailedCreate"
+        params = {"namespace": workload.namespace, "pod": workload.name, "uid": "", "kind": "ReplicaSet"}
+        return (self._repeated(_replica_sets_key(self.owner, workload), {**params, "selector": selector}),)
+
+    def _events(self, key: str) -> Sequence[Event]:
+        fact = self._fact(POD_EVENTS, key)
+        if fact is None or fact.outcome is None:
+            return ()
+        return [Event.model_validate(event) for event in fact.outcome["events"]]
+
+    def _repeated(self, key: str, params: JsonObject) -> Effect:
+        fact = self._fact(POD_EVENTS, key)
+        return Effect(POD_EVENTS, key, params, None if fact is None else fact.observed_at + REPEAT)
 
     def _events_effect(self, pod: Pod) -> Effect:
         fact = self._fact(POD_EVENTS, _events_key(self.owner, pod))
@@ -97,8 +136,12 @@ def log_effect(owner: str, request: LogRequest, not_before: datetime | None = No
     return Effect(POD_LOG, _log_key(owner, request), params, not_before)
 
 
-def _events_key(owner: str, pod: Pod) -> str:
-    return f"{owner}/{pod.uid}"
+def _events_key(owner: str, about: Resource) -> str:
+    return f"{owner}/{about.uid}"
+
+
+def _replica_sets_key(owner: str, workload: Resource) -> str:
+    return f"{owner}/{workload.uid}/replicasets"
 
 
 def _log_key(owner: str, request: LogRequest) -> str:

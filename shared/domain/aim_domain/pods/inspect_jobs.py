@@ -32,11 +32,12 @@ EXPLANATION_WAIT: Final = timedelta(seconds=5)
 """How long a failed Job's pod may take to say why, before the Job's own reason is believed."""
 
 
-def inspect_job(name: str, job: Job | None, *, what: str) -> Component:
+def inspect_job(name: str, job: Job | None, *, what: str, pods: Sequence[Pod] | None = None) -> Component:
     """Component of a Job.
 
     Args:
         what: kind and name for messages, needed where the Job is missing.
+        pods: of the Job; without a pod that has started nothing runs. `None` where they are not known.
     """
     component = Component(name)
     if job is None:
@@ -46,10 +47,16 @@ def inspect_job(name: str, job: Job | None, *, what: str) -> Component:
         return replace(component, state=State.READY)
     failed = failed_condition(job)
     if failed is None:
-        return replace(component, state=State.PROGRESSING, reason="JobRunning", message=f"{what} is running")
+        return replace(component, state=State.PROGRESSING, reason="JobRunning", message=f"{what} {_doing(pods)}")
     category, reason = _FAILURES.get(failed.reason, (Category.INVALID_SPEC, "JobFailed"))
     error = ClassifiedError(category, reason, f"{what} failed ({failed.reason or 'no reason given'}): {failed.message}")
     return replace(component, errors=(error,))
+
+
+def _doing(pods: Sequence[Pod] | None) -> str:
+    """What an unfinished Job does: it runs when a pod of it has started."""
+    started = pods is None or any(pod.status.phase is not PodPhase.PENDING for pod in pods)
+    return "is running" if started else "waits for its pod to start"
 
 
 def has_succeeded(job: Job, pods: Iterable[Pod]) -> bool:

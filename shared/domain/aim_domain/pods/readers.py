@@ -57,16 +57,18 @@ async def read_pod_log(kube: KubeClient, effect: Effect) -> JsonObject:
 
 
 async def read_pod_events(kube: KubeClient, effect: Effect) -> JsonObject:
-    """``{"events": [trimmed Event, …]}`` of exactly one pod, credentials masked.
+    """``{"events": [trimmed Event, …]}`` of one pod, or of what the parameters select instead, credentials masked.
 
     Raises:
         EffectError: the API server does not list them.
     """
     namespace, pod, uid = (str(effect.params[name]) for name in ("namespace", "pod", "uid"))
+    kind = str(effect.params.get("kind") or "pod")
+    selector = str(effect.params.get("selector") or f"involvedObject.uid={uid}")
     try:
-        page = await kube.list(EVENT, namespace, field_selector=f"involvedObject.uid={uid}", limit=_MOST_EVENTS)
+        page = await kube.list(EVENT, namespace, field_selector=selector, limit=_MOST_EVENTS)
     except KubeError as error:
-        raise _unreadable(f"Events of pod {namespace}/{pod}", error) from error
+        raise _unreadable(f"Events of {kind} {namespace}/{pod}", error) from error
     return {"events": [_masked(trim.event(event)) for event in page.items]}
 
 

@@ -6,13 +6,15 @@ Works on JSON, because presence decides and a typed default cannot be told from 
 from typing import Final
 
 from aim_domain.api.runtime_config import RuntimeConfigSpec
-from aim_domain.runtimeconfig.env import merge_env
+from aim_domain.runtimeconfig.env import deep_merge, merge_env
 from controller_runtime import JsonObject, to_json
 
 DEFAULT_HEADROOM_PERCENT: Final = 10
 """Effective default of storage.pvcHeadroomPercent (RC-037)."""
 
-_MERGED_BLOCKS: Final = ("storage", "routing", "model", "artifact", "labelPropagation")
+_MERGED_BLOCKS: Final = ("storage", "routing", "model", "artifact", "labelPropagation", "gpus")
+_OF_PODS: Final = ("jobs", "predictors")
+"""Blocks that are merged in depth: a namespace adds a node label or a limit to those of the cluster (CC-351)."""
 _DEPRECATED: Final = ("defaultStorageClassName", "pvcHeadroomPercent")
 
 
@@ -32,6 +34,11 @@ def _merged(base: JsonObject, override: JsonObject) -> JsonObject:
     merged: JsonObject = {
         block: {**base.get(block, {}), **override.get(block, {})}
         for block in _MERGED_BLOCKS
+        if block in base or block in override
+    }
+    merged |= {
+        block: deep_merge(base.get(block, {}), override.get(block, {}))
+        for block in _OF_PODS
         if block in base or block in override
     }
     annotations = _annotations(base) | _annotations(override)

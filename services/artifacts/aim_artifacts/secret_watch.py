@@ -1,0 +1,85 @@
+"""Secrets of a Job that fails: a corrected one is followed within a minute (AR-820…AR-822, FW-096)."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Final
+
+from aim_artifacts import SERVICE_NAME
+from aim_artifacts.download_account import DOWNLOAD_ACCOUNT, DownloadAccount
+from aim_artifacts.stage import Seen
+from aim_domain import overlay_env
+from controller_runtime import FACTS, Component, Effect, Fact, View, get_fact
+from controller_runtime.core import EnvVar, Job
+
+SECRET_VERSIONS: Final = "secret-versions"
+"""Effect: UID and version of the Secrets of a Job."""
+_INTERVAL: Final = timedelta(seconds=60)
+"""How often they are read while the Job fails (FW-096)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SecretWatch:
+    """What has become of the Secrets since the Job began.
+
+    Attributes:
+        changed: names of those that appeared, changed or went away.
+        effects: the next reading.
+    """
+
+    changed: tuple[str, ...] = ()
+    effects: tuple[Effect, ...] = ()
+
+
+def watch_secrets(job: Job, names: Iterable[str], components: Iterable[Component], view: View) -> SecretWatch:
+    """Note the versions of the Secrets as the Job begins, and compare with them while it fails.
+
+    They are noted so early because a correction that comes while the Job fails is one, too. A reading that fails is
+    tried again and changes nothing: where the service may not read Secrets, the next Job comes with the time to live of
+    the failed one (AR-361).
+
+    Args:
+        components: the Job and its pods as they stand.
+    """
+    secrets = sorted(set(names))
+    if not secrets:
+        return SecretWatch()
+    params = {"namespace": job.namespace, "secrets": secrets}
+    noted = Effect(SECRET_VERSIONS, f"{job.uid}/begin", params)
+    first = _fact(noted, view)
+    if first is None:
+        return SecretWatch(effects=(noted,))
+    if first.outcome is None:
+        return SecretWatch(effects=(_after(first, noted),))
+    if not any(component.errors for component in components):
+        return SecretWatch()
+    reading = Effect(SECRET_VERSIONS, f"{job.uid}/now", params)
+    latest = _fact(reading, view) or first
+    before, after = first.outcome["versions"], (latest.outcome or first.outcome)["versions"]
+    changed = tuple(name for name in secrets if name in before and name in after and before[name] != after[name])
+    return SecretWatch(changed) if changed else SecretWatch(effects=(_after(latest, reading),))
+
+
+def secrets_of(seen: Seen, view: View) -> Iterator[str]:
+    """Names of the Secrets that the pull or the containers of an artifact's Jobs use."""
+    artifact, config = seen.artifact, seen.config_of_jobs
+    for variable in overlay_env(config.env, artifact.spec.env):
+        yield from _named(variable)
+    yield from (secret.name for secret in artifact.spec.image_pull_secrets if secret.name)
+    account = get_fact(view, FACTS, SERVICE_NAME, DOWNLOAD_ACCOUNT, artifact.namespace).value
+    known = None if account is None else account.read(DownloadAccount)
+    yield from () if known is None else known.pull_secrets
+
+
+def _named(variable: EnvVar) -> Iterator[str]:
+    reference = variable.value_from.secret_key_ref if variable.value_from is not None else None
+    if reference is not None and reference.name:
+        yield reference.name
+
+
+def _fact(effect: Effect, view: View) -> Fact | None:
+    return get_fact(view, FACTS, SERVICE_NAME, effect.kind, effect.key).value
+
+
+def _after(fact: Fact, effect: Effect) -> Effect:
+    return replace(effect, not_before=fact.observed_at + _INTERVAL)
