@@ -4,17 +4,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from aim_domain import DEFAULT_GPU_RESOURCE, GpuRequirements, Overrides
+from aim_domain import DEFAULT_GPU_RESOURCE, GpuRequirements, Overrides, Precision
 from aim_serving.hardware import CanonicalHardware, canonical_hardware
 from aim_serving.template_traits import Traits
 
 Normalise: TypeAlias = Callable[[str], str]
 
 
-def effective_overrides(overrides: Overrides | None) -> Overrides | None:
-    """The overrides, or nothing when they ask for nothing (SV-107)."""
+def effective_overrides(overrides: Overrides | None, *, selecting: bool = False) -> Overrides | None:
+    """The overrides, or nothing when they ask for nothing (SV-107).
+
+    Args:
+        selecting: whether the template is selected, where precision ``auto`` is no preference (SV-310); of a named
+            template it is the precision of the derived one.
+    """
     if overrides is None:
         return None
+    if selecting and overrides.precision is Precision.AUTO:
+        overrides = overrides.model_copy(update={"precision": None})
     hardware = overrides.hardware
     says_hardware = hardware is not None and (hardware.cpu is not None or _asks(hardware.gpu))
     return overrides if overrides.metric or overrides.precision or says_hardware else None

@@ -64,7 +64,7 @@ class TemplateResult:
 
 def find_template(view: View, service: AIMService, model: Model | None, now: datetime) -> TemplateResult:
     """The template of this pass; the order of the steps is SV-082's."""
-    overrides = effective_overrides(service.spec.overrides)
+    overrides = wanted_overrides(service, model)
     if explicit := base_name(service, None):
         return _named(view, service, explicit, overrides, needed_by=None)
     if default := base_name(service, model):
@@ -89,7 +89,7 @@ def stored_template(view: View, service: AIMService) -> TemplateResult:
 
 def still_fits(template: Template, service: AIMService, model: Model | None) -> bool:
     """Whether a stored, not derived template is what the spec would lead to, without selecting anew (SV-057)."""
-    overrides = effective_overrides(service.spec.overrides)
+    overrides = wanted_overrides(service, model)
     named = base_name(service, model)
     if named:
         return overrides is None and template.name == named
@@ -103,6 +103,11 @@ def base_name(service: AIMService, model: Model | None) -> str:
     named = service.spec.template.name if service.spec.template else None
     default = model.spec.default_service_template if model is not None else None
     return (named or "").strip() or (default or "").strip()
+
+
+def wanted_overrides(service: AIMService, model: Model | None) -> Overrides | None:
+    """What the service wants differently from the template that is named, or of the one to be selected."""
+    return effective_overrides(service.spec.overrides, selecting=not base_name(service, model))
 
 
 def declares_overrides(template: Template, overrides: Overrides) -> bool:

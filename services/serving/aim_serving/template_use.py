@@ -17,7 +17,6 @@ from aim_serving.derived_template import (
     owner_reference,
 )
 from aim_serving.indexes import TEMPLATES_BY_OWNER
-from aim_serving.overrides import effective_overrides
 from aim_serving.references import Model, Template, described, is_ready
 from aim_serving.template_search import (
     SETTLED,
@@ -28,6 +27,7 @@ from aim_serving.template_search import (
     find_template,
     still_fits,
     stored_template,
+    wanted_overrides,
 )
 from controller_runtime import Child, Delete, JsonObject, OwnerReference, Patch, View, scoped, to_json
 
@@ -73,7 +73,7 @@ def use_template(
         use = TemplateUse(selected, patches=_joined(kept, service))
         return _leaving(view, use, service, in_use)
     found = find_template(view, service, model, now)
-    overrides = effective_overrides(service.spec.overrides)
+    overrides = wanted_overrides(service, model)
     if overrides is not None:
         found_use = _overridden(view, service, model, found=found, overrides=overrides, propagation=propagation)
     else:

@@ -328,3 +328,17 @@ def test_overrides_with_selection() -> None:
     assert used(plan_for(serving_world(empty, model(), template("t"))))["name"] == "t"
     more = aim_service(overrides={"hardware": {"cpu": {"requests": "8"}}})
     assert plan_for(serving_world(more, model(), template(), node())).children[0].name.startswith("qwen3-lat-ovr-hw-")
+
+
+@pytest.mark.spec("SV-310", "SV-106")
+def test_precision_auto_is_no_preference_where_a_template_is_selected() -> None:
+    templates = [template("a", precision="fp16"), template("b", precision="bf16"), template("c", precision="fp8")]
+    ready = [model(), *templates, node()]
+    assert used(plan_for(serving_world(aim_service(overrides={"precision": "auto"}), *ready)))["name"] == "c"
+    fast = template("fast", precision="fp16", metric="throughput")
+    both = aim_service(overrides={"precision": "auto", "metric": "throughput"})
+    assert used(plan_for(serving_world(both, *ready, fast)))["name"] == "fast"
+    later = aim_service(overrides={"precision": "auto"}, status={"resolvedTemplate": {**STORED, "name": "a"}})
+    assert used(plan_for(serving_world(later, *ready)))["name"] == "a", "a service that runs stays where it is"
+    (made,) = plan_for(serving_world(overridden(precision="auto"), model(), template("t"))).children
+    assert made.body["spec"]["precision"] == "auto", "of a named template it is an override like any other"
