@@ -201,6 +201,50 @@ def test_readiness(pods: list[Pod], state: State, reason: str) -> None:
     assert (component.effective_state, component.effective_reason) == (state, reason)
 
 
+def of_a_lost_node(name: str = "a", phase: str = "Running", reason: str = "") -> Pod:
+    """A pod as Kubernetes leaves it when its node stops reporting: the kubelet's last word, but for Ready."""
+    conditions = [condition("ContainersReady", True), condition("Ready", False, reason)]
+    return pod(name, phase, conditions=conditions, spec={"nodeName": "gpu-1"})
+
+
+@pytest.mark.spec("FW-860")
+def test_a_pod_whose_node_has_stopped_reporting_does_not_start() -> None:
+    component = inspect_pods("Pods", [of_a_lost_node()])
+    assert (component.effective_state, component.effective_reason) == (State.DEGRADED, "NodeNotReady")
+    assert component.errors == ()
+    assert component.effective_message == (
+        "pod ml/a unreachable: its node gpu-1 has stopped reporting; Kubernetes replaces the pod when it no longer "
+        "tolerates that, after 5 minutes by default; see `kubectl describe node gpu-1`"
+    )
+
+
+@pytest.mark.spec("FW-860")
+@pytest.mark.parametrize(
+    ("other", "reason"),
+    [
+        pytest.param(pod("b", "Running", ready=True), "PodsReady", id="another serves"),
+        pytest.param(pod("b", "Running", ready=False), "PodsStarting", id="another starts"),
+        pytest.param(pod("b", "Pending"), "PodsPending", id="another waits"),
+        pytest.param(pod("b", "Running", CRASHING, ready=False), "CrashLoopBackOff", id="another ends"),
+    ],
+)
+def test_a_successor_of_a_pod_on_a_lost_node_decides(other: Pod, reason: str) -> None:
+    assert inspect_pods("Pods", [of_a_lost_node(), other]).effective_reason == reason
+
+
+@pytest.mark.spec("FW-860")
+@pytest.mark.parametrize(
+    "starting",
+    [
+        of_a_lost_node(reason="ReadinessGatesNotReady"),
+        pod("a", "Running", conditions=[condition("ContainersReady", False), condition("Ready", False)]),
+        pod("a", "Running", ready=False),
+    ],
+)
+def test_a_pod_that_its_kubelet_calls_not_ready_starts(starting: Pod) -> None:
+    assert inspect_pods("Pods", [starting]).effective_reason == "PodsStarting"
+
+
 @pytest.mark.spec("FW-157")
 def test_a_crash_loop() -> None:
     crashing = pod("a", "Running", CRASHING, ready=False)

@@ -57,6 +57,8 @@ CREATION_REASONS: Final = frozenset(
 )
 """Waiting reasons that mean the container cannot be made as specified (FW-144)."""
 CRASH_LOOP: Final = "CrashLoopBackOff"
+NODE_NOT_READY: Final = "NodeNotReady"
+"""What Kubernetes calls the Event of a pod whose node is lost."""
 OOM_KILLED: Final = "OOMKilled"
 
 _PULL_ERRORS: Final[Mapping[RegistryErrorCategory, tuple[Category, str]]] = MappingProxyType(
@@ -279,6 +281,18 @@ def is_pod_ready(pod: Pod) -> bool:
     return pod.status.phase == PodPhase.RUNNING and holds
 
 
+def is_forsaken(pod: Pod) -> bool:
+    """Whether the pod's node has stopped reporting (FW-860).
+
+    A kubelet never writes a pod that is not ready while all its containers are, without a reason: Kubernetes takes the
+    one condition away from the pods of a node that is lost.
+    """
+    ready, containers = (find_condition(pod.status.conditions, name) for name in ("Ready", "ContainersReady"))
+    if ready is None or containers is None or pod.status.phase != PodPhase.RUNNING:
+        return False
+    return ready.status != ConditionStatus.TRUE and not ready.reason and containers.status == ConditionStatus.TRUE
+
+
 def is_unschedulable(pod: Pod) -> bool:
     """Whether the scheduler has found no node for the pod."""
     scheduled = find_condition(pod.status.conditions, "PodScheduled")
@@ -299,7 +313,7 @@ def _readiness(name: str, pods: Sequence[Pod], log_of: LogOf, events_of: EventsO
     crashing = next((pod for pod in pods if any(_waiting(pod, {CRASH_LOOP}))), None)
     if crashing is not None:
         return _crash_loop(name, crashing, log_of)
-    running = next((pod for pod in pods if pod.status.phase == PodPhase.RUNNING), None)
+    running = next((pod for pod in pods if pod.status.phase == PodPhase.RUNNING and not is_forsaken(pod)), None)
     if running is not None:
         return _observed(name, State.STARTING, "PodsStarting", f"pod {running.key} is running but not ready")
     pending = pods_wanting_events(pods)
@@ -307,7 +321,18 @@ def _readiness(name: str, pods: Sequence[Pod], log_of: LogOf, events_of: EventsO
         explained = (_explained_by_events(name, pod, events_of(pod)) for pod in pending)
         waiting = _observed(name, State.PENDING, "PodsPending", f"pod {pending[0].key} is pending")
         return next((component for component in explained if component is not None), waiting)
+    forsaken = next(filter(is_forsaken, pods), None)
+    if forsaken is not None:
+        return _observed(name, State.DEGRADED, NODE_NOT_READY, _forsaken_message(forsaken))
     return _observed(name, State.PROGRESSING, "PodsProgressing", f"pod {pods[0].key} is {pods[0].status.phase}")
+
+
+def _forsaken_message(pod: Pod) -> str:
+    node = pod.spec.node_name
+    return (
+        f"pod {pod.key} unreachable: its node {node} has stopped reporting; Kubernetes replaces the pod when it no "
+        f"longer tolerates that, after 5 minutes by default; see `kubectl describe node {node}`"
+    )
 
 
 def _observed(name: str, state: State, reason: str, message: str) -> Component:
