@@ -36,6 +36,7 @@ OTHERS = ServiceDefinition(
     "others",
     publishes=(RUNTIME_CONFIGS, CLUSTER_RUNTIME_CONFIGS, NAMESPACE_CONFIGS, KAIWO_CONFIGS, NAMESPACES, TEMPLATE_CACHES),
     consumes=(FACTS,),
+    governs_streams=True,
 )
 """What other services publish for discovery."""
 GROUP = "aim.eai.amd.com/v1alpha1"

@@ -21,7 +21,9 @@ from controller_runtime.manager.context import ProcessContext
 from controller_runtime.manager.process import ServiceProcess
 from controller_runtime.telemetry.metrics import Metrics
 
-OTHERS = ServiceDefinition("others", publishes=(CLUSTER_MODELS, CLUSTER_RUNTIME_CONFIGS), consumes=(FACTS,))
+OTHERS = ServiceDefinition(
+    "others", publishes=(CLUSTER_MODELS, CLUSTER_RUNTIME_CONFIGS), consumes=(FACTS,), governs_streams=True
+)
 """What other services publish for model-sync."""
 GROUP = "/apis/aim.eai.amd.com/v1alpha1"
 SOURCES, MODELS = f"{GROUP}/aimclustermodelsources", f"{GROUP}/aimclustermodels"

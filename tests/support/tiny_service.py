@@ -93,6 +93,7 @@ def definition(_: AimSettings) -> ServiceDefinition:
         reconcilers=(Reconciler(controller=NAME, part=MODELS, reconcile=reconcile),),
         writes=(writes(CONFIG_MAPS, Verb.APPLY),),
         effect_kinds={LOOK: 16},
+        governs_streams=True,
     )
 
 

@@ -15,7 +15,7 @@ from controller_runtime.bus.subjects import Layout, encode_token
 _LOOKS: Final = ("STREAM.INFO.{}", "STREAM.MSG.GET.{}")
 _READS: Final = ("CONSUMER.CREATE.{}", "CONSUMER.INFO.{}.*", "CONSUMER.DELETE.{}.*", "CONSUMER.MSG.NEXT.{}.*")
 _COUNTS: Final = ("CONSUMER.CREATE.{}", "CONSUMER.DELETE.{}.*")
-_MAKES: Final = ("STREAM.CREATE.{}", "STREAM.UPDATE.{}")
+_GOVERNS: Final = ("STREAM.CREATE.{}", "STREAM.UPDATE.{}")
 _CONSUMERS: Final = "CONSUMER.LIST.{}"
 _SWEEPS: Final = "STREAM.MSG.DELETE.{}"
 _MANY_AT_ONCE: Final = "DIRECT.GET.{}"
@@ -63,11 +63,13 @@ def _written(definition: ServiceDefinition, layout: Layout) -> Iterator[str]:
 
 
 def _service_calls(definition: ServiceDefinition, layout: Layout) -> Iterator[tuple[str, tuple[str, ...]]]:
+    # A user that may update a stream may forge and delete all of its messages: republish, sources, max_age (FW-766).
+    governs = _GOVERNS if definition.governs_streams else ()
     # Tombstones leave the present by their sequence; nothing ever leaves the past that way.
-    yield layout.state_stream, (*_MAKES, *_LOOKS, *_READS, _SWEEPS)
-    yield layout.history_stream, (*_MAKES, *_LOOKS, *_READS)
-    # Whose settings limit the streams also counts what fills them.
-    yield layout.decisions_stream, (*_MAKES, *_LOOKS, *(_COUNTS if definition.governs_streams else ()))
+    yield layout.state_stream, (*governs, *_LOOKS, *_READS, _SWEEPS)
+    yield layout.history_stream, (*governs, *_LOOKS, *_READS)
+    # The service whose settings limit the streams also counts what fills them.
+    yield layout.decisions_stream, (*governs, *_LOOKS, *(_COUNTS if definition.governs_streams else ()))
 
 
 def _reader_calls(layout: Layout) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -22,7 +22,7 @@ from aim_local.nats import NatsServer
 from aim_packaging.broker import authorization, reader, user_of
 from aim_packaging.keys import new_key
 from aim_packaging.services import definitions
-from controller_runtime import Key, ServiceDefinition
+from controller_runtime import JsonObject, Key, ServiceDefinition
 from controller_runtime.bus.connection import BusConnection, BusSettings, connect
 from controller_runtime.bus.delivery import deliver
 from controller_runtime.bus.errors import BusUnavailableError
@@ -35,6 +35,17 @@ from controller_runtime.bus.subjects import Layout
 LAYOUT: Final = Layout()
 DEFINITIONS: Final = {one.name: one for one in definitions()}
 OBJECT: Final = Key("a-namespace", "an.object")
+STREAMS: Final = (LAYOUT.state_stream, LAYOUT.history_stream, LAYOUT.decisions_stream)
+GOVERNOR: Final = next(one.field_manager for one in DEFINITIONS.values() if one.governs_streams)
+OTHERS: Final = (*(one.field_manager for one in DEFINITIONS.values() if not one.governs_streams), "aim")
+CHANGES: Final[dict[str, JsonObject]] = {
+    "republish": {"republish": {"src": "aim.log.>", "dest": "aim.state.aimservices.demo.>"}},
+    "sources": {"sources": [{"name": "OTHER"}]},
+    "max_age": {"max_age": 10**9, "duplicate_window": 10**9},
+    "max_msgs": {"max_msgs": 1},
+    "sealed": {"sealed": True},
+}
+"""What changes a stream in a way that forges, deletes or ends its messages."""
 
 
 class Broker(NamedTuple):
@@ -61,9 +72,9 @@ async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
         yield Broker(server.url, seeds)
 
 
-async def stored(bus: BusConnection, subject: str) -> bool:
+async def stored(bus: BusConnection, subject: str, body: bytes = b"{}") -> bool:
     """Whether the broker took a message; a denial is known as soon as the broker has told it."""
-    publishing = asyncio.create_task(bus.publish(subject, b"{}", {}))
+    publishing = asyncio.create_task(bus.publish(subject, body, {}))
     await eventually(lambda: publishing.done() or bus.statistics.denied is not None, f"an answer about {subject}")
     if publishing.done():
         assert isinstance(publishing.result(), PubAck), publishing.result()
@@ -72,6 +83,33 @@ async def stored(bus: BusConnection, subject: str) -> bool:
     denied = bus.statistics.denied or ""
     assert subject.lower() in denied.lower(), denied
     return False
+
+
+async def create_streams(broker: Broker) -> None:
+    """As the governing service does when it starts."""
+    async with connect(broker.settings(GOVERNOR)) as bus:
+        async with asyncio.timeout(PATIENT_SECONDS):
+            await bus.wait_connected()
+        await ensure_streams(bus, LAYOUT, TEST_LIMITS)
+
+
+@pytest.mark.spec("FW-766")
+@pytest.mark.parametrize("user", OTHERS)
+async def test_only_the_governing_service_creates_and_changes_streams(broker: Broker, user: str) -> None:
+    await create_streams(broker)
+    async with connect(broker.settings(user)) as bus:
+        async with asyncio.timeout(PATIENT_SECONDS):
+            await bus.wait_connected()
+        for stream in STREAMS:
+            before = (await bus.api(f"STREAM.INFO.{stream}"))["config"]
+            for changed in CHANGES.values():
+                call, body = f"$JS.API.STREAM.UPDATE.{stream}", json.dumps({**before, **changed}).encode()
+                assert not await stored(bus, call, body), changed
+                bus._denied = None
+            assert (await bus.api(f"STREAM.INFO.{stream}"))["config"] == before
+        for call in (f"STREAM.CREATE.{STREAMS[0]}", "STREAM.CREATE.MINE", "STREAM.UPDATE.MINE", "STREAM.RESTORE.MINE"):
+            assert not await stored(bus, f"$JS.API.{call}"), call
+            bus._denied = None
 
 
 def written(definition: ServiceDefinition) -> list[str]:
@@ -91,12 +129,13 @@ def written(definition: ServiceDefinition) -> list[str]:
 
 
 @pytest.mark.spec("FW-535", "FW-536")
-async def test_every_service_makes_writes_reads_and_sweeps_with_its_own_user(broker: Broker) -> None:
+async def test_every_service_writes_reads_and_sweeps_with_its_own_user(broker: Broker) -> None:
+    await create_streams(broker)
     for definition in DEFINITIONS.values():
         async with connect(broker.settings(definition.field_manager)) as bus:
             async with asyncio.timeout(PATIENT_SECONDS):
                 await bus.wait_connected()
-            await ensure_streams(bus, LAYOUT, TEST_LIMITS)
+            await ensure_streams(bus, LAYOUT, TEST_LIMITS, governs=definition.governs_streams)
             for subject in written(definition):
                 assert await stored(bus, subject), subject
             part = definition.publishes[0].name
@@ -107,9 +146,10 @@ async def test_every_service_makes_writes_reads_and_sweeps_with_its_own_user(bro
             assert (await stream_state(bus, LAYOUT.history_stream)).messages > 0
             assert await last_message(bus, LAYOUT.history_stream, LAYOUT.log(part, OBJECT)) is not None
             assert await count_messages(bus, LAYOUT.history_stream, LAYOUT.log_filter(part)) > 0
-            for stream in (LAYOUT.state_stream, LAYOUT.history_stream, LAYOUT.decisions_stream):
+            for stream in STREAMS:
                 info = await bus.api(f"STREAM.INFO.{stream}")
-                await bus.api(f"STREAM.UPDATE.{stream}", info["config"])
+                if definition.governs_streams:
+                    await bus.api(f"STREAM.UPDATE.{stream}", info["config"])
             policy = {"deliver_policy": "last_per_subject"}
             async with deliver(bus, state, (f"{LAYOUT.root}.state.>",), policy) as delivery:
                 assert delivery.pending > 0
@@ -121,10 +161,10 @@ async def test_every_service_makes_writes_reads_and_sweeps_with_its_own_user(bro
 @pytest.mark.parametrize("name", DEFINITIONS)
 async def test_no_service_writes_what_is_another_s(broker: Broker, name: str) -> None:
     other = next(one for one in DEFINITIONS.values() if one.name != name)
+    await create_streams(broker)
     async with connect(broker.settings(f"aim-{name}")) as bus:
         async with asyncio.timeout(PATIENT_SECONDS):
             await bus.wait_connected()
-        await ensure_streams(bus, LAYOUT, TEST_LIMITS)
         for subject in written(other):
             assert not await stored(bus, subject), subject
             bus._denied = None
@@ -154,10 +194,7 @@ async def test_nobody_purges_or_deletes_a_stream_or_hears_the_answers_of_others(
 
 @pytest.mark.spec("FW-535")
 async def test_the_command_line_reads_and_writes_nothing(broker: Broker) -> None:
-    async with connect(broker.settings("aim-routing")) as bus:
-        async with asyncio.timeout(PATIENT_SECONDS):
-            await bus.wait_connected()
-        await ensure_streams(bus, LAYOUT, TEST_LIMITS)
+    await create_streams(broker)
     async with connect(broker.settings("aim")) as bus:
         async with asyncio.timeout(PATIENT_SECONDS):
             await bus.wait_connected()
@@ -175,10 +212,10 @@ async def test_the_console_follows_the_present_and_reads_the_past_as_the_reading
     part, key = "httproutes", Key("a-namespace", "an.object")
     route = {"metadata": {"name": key.name, "namespace": key.namespace, "uid": "u", "resourceVersion": "1"}}
     ref = Ref(HTTP_ROUTE, key.namespace, key.name)
+    await create_streams(broker)
     async with mirror(broker.url) as present, connect(broker.settings("aim-routing")) as bus:
         async with asyncio.timeout(PATIENT_SECONDS):
             await bus.wait_connected()
-        await ensure_streams(bus, LAYOUT, TEST_LIMITS)
         source = Source(bus, LAYOUT, part)
         source.truth[key] = route
         await source.publish(key, route)

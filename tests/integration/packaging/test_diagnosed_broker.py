@@ -77,3 +77,21 @@ async def test_a_broker_where_nobody_publishes() -> None:
         unheard[0].what.removeprefix("nobody has ever published ").split(", ")
     )
     assert "kaiwoconfigs" not in unheard[0].what
+
+
+@pytest.mark.spec("FW-768")
+async def test_a_changed_stream_is_bad() -> None:
+    async with NatsServer() as server, connected(server.url) as bus:
+        await bus.wait_connected()
+        await ensure_streams(bus)
+        changes = {"AIM_STATE": {"sealed": True}, "AIM_HISTORY": {"max_msgs": 20, "max_age": 3600 * 10**9}}
+        for stream, changed in changes.items():
+            config = (await bus.api(f"STREAM.INFO.{stream}"))["config"]
+            await bus.api(f"STREAM.UPDATE.{stream}", {**config, **changed})
+        found = [one for one in await diagnosed(server.url) if one.about == "streams"]
+    assert [(one.mark, one.what) for one in found[:2]] == [
+        (Mark.BAD, "AIM_STATE was changed: sealed is true, not unset"),
+        (Mark.BAD, "AIM_HISTORY was changed: max_msgs is 20, not unlimited"),
+    ]
+    assert found[0].remedy.endswith("nats stream rm AIM_STATE --force")
+    assert found[2].mark is Mark.OK

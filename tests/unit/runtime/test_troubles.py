@@ -5,10 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from aim_packaging.services import definitions
 from controller_runtime.bus.broker_urls import BROKER_URLS, checked_urls, without_credentials
 from controller_runtime.bus.connection import ConnectionState, ConnectionStatistics
 from controller_runtime.bus.errors import BusClosedError, BusSetupError
+from controller_runtime.bus.stream_faults import StreamFault
 from controller_runtime.kube.errors import ApiConnectionError, ApiError, ConnectionFailure
+from controller_runtime.kube.kinds import resource_name
 from controller_runtime.kube.kubeconfig import ConfigError
 from controller_runtime.kube.refusals import Asked, Refusals
 from controller_runtime.manager.causes import REMEDIES, Cause
@@ -18,6 +21,7 @@ from controller_runtime.manager.troubles import (
     of_broker,
     of_end,
     of_refusals,
+    of_stream,
     of_unreached,
 )
 
@@ -126,6 +130,34 @@ def test_a_definition_that_is_missing_or_too_old_is_named_unless_it_is_optional(
     (line,) = told(Asked("apply", "aimservices.aim.eai.amd.com", "a"), ApiError("PATCH /x", 500, "", words))
     assert "definition of aimservices.aim.eai.amd.com has no field .status.routing" in line
     assert line.endswith(REMEDIES[Cause.DEFINITION_OLD])
+
+
+@pytest.mark.spec("FW-771")
+def test_a_missing_kind_of_another_project_names_the_project_and_the_command_that_installs_it() -> None:
+    foreign = {
+        kind.group: resource_name(kind)
+        for one in definitions()
+        for kind in (part.kind for part in (*one.consumes, *one.publishes))
+        if "." in kind.group and not kind.group.endswith((".k8s.io", "aim.eai.amd.com"))
+    }
+    for resource in (*foreign.values(), "httproutes.gateway.networking.k8s.io", "scaledobjects.keda.sh"):
+        (line,) = told(Asked("list", resource, ""), ApiError("GET /apis/x", 404, "", "404 page not found"))
+        assert "deploy/crds" not in line
+        assert re.search(r"; install [A-Z][A-Za-z ]+: (helm|kubectl|see) ", line), line
+        words = "failed to create typed patch object (a/b; g/v1, Kind=K): .spec.x: field not declared in schema"
+        (line,) = told(Asked("apply", resource, "a"), ApiError("PATCH /x", 500, "", words))
+        assert re.search(r"; upgrade [A-Z][A-Za-z ]+$", line), line
+    (own,) = told(Asked("list", "aimmodels.aim.eai.amd.com", ""), ApiError("GET /apis/x", 404, "", "404"))
+    assert own.endswith(REMEDIES[Cause.DEFINITION_MISSING])
+    (unknown,) = told(Asked("list", "things.example.org", ""), ApiError("GET /apis/x", 404, "", "404"))
+    assert unknown.endswith("install the project that serves the API group example.org")
+
+
+@pytest.mark.spec("FW-767")
+def test_a_changed_stream_is_told_with_the_command_that_helps() -> None:
+    trouble = of_stream(StreamFault("AIM_STATE", {"sealed": (True, None)}))
+    assert trouble.line.startswith("stream AIM_STATE changed: sealed is true, not unset; ")
+    assert trouble.line.endswith("nats stream rm AIM_STATE --force")
 
 
 @pytest.mark.spec("FW-586")

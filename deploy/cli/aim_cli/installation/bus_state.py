@@ -20,6 +20,8 @@ from controller_runtime.bus.history import History
 from controller_runtime.bus.marker import MARKER_INTERVAL, Marker, decode_marker
 from controller_runtime.bus.retention import Contents
 from controller_runtime.bus.stored import STREAM_NOT_FOUND, last_message
+from controller_runtime.bus.stream_faults import StreamFault, fault_of
+from controller_runtime.bus.streams import StreamLimits, chosen_limits, configs
 from controller_runtime.bus.subjects import FACTS_PART
 
 STALE: Final = 3 * MARKER_INTERVAL
@@ -49,13 +51,18 @@ class PartState:
 
 @dataclass(frozen=True, slots=True)
 class StreamState:
-    """One stream; ``held`` is ``None`` where it does not exist."""
+    """One stream; ``held`` is ``None`` where it does not exist.
+
+    Attributes:
+        fault: what another client changed of its configuration; limits are the operator's (FW-768).
+    """
 
     name: str
     held: Contents | None
     limit: int
     replicas: int
     lag: int
+    fault: StreamFault | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +99,11 @@ async def bus_state(nats_url: str, *, holes: bool = False) -> BusState:
 
 async def stream_states(connection: BusConnection) -> list[StreamState]:
     """How full each stream is; a few requests, however many messages there are."""
-    names = layout()
-    wanted = (names.state_stream, names.history_stream, names.decisions_stream)
-    return [await _stream(connection, name) for name in wanted]
+    return [await _stream(connection, wanted) for wanted in configs(layout(), StreamLimits())]
 
 
-async def _stream(connection: BusConnection, name: str) -> StreamState:
+async def _stream(connection: BusConnection, wanted: JsonObject) -> StreamState:
+    name = str(wanted["name"])
     try:
         info = await connection.api(f"STREAM.INFO.{name}")
     except BusApiError as error:
@@ -107,9 +113,10 @@ async def _stream(connection: BusConnection, name: str) -> StreamState:
     listed = await connection.api(f"CONSUMER.LIST.{name}", {"offset": 0})
     lag = max((int(one.get("num_pending") or 0) for one in listed.get("consumers") or ()), default=0)
     config = info["config"]
-    return StreamState(
-        name, Contents.of(info), int(config.get("max_bytes") or -1), int(config.get("num_replicas") or 1), lag
-    )
+    limit, replicas = int(config.get("max_bytes") or -1), int(config.get("num_replicas") or 1)
+    # Of the limits the command does not know what the services were given.
+    fault = fault_of(config, wanted, chosen_limits(name, layout()))
+    return StreamState(name, Contents.of(info), limit, replicas, lag, fault)
 
 
 async def _part(
@@ -141,10 +148,12 @@ async def history_holes(history: History) -> tuple[tuple[str, int, int], ...]:
 
 
 def answer(state: BusState) -> Answer:
-    """As data and as lines; needs attention if a stream is missing or a publisher silent."""
+    """As data and as lines; needs attention if a stream is missing or changed, or a publisher silent."""
     late = [one for one in state.parts if one.marker is not None and one.late]
     missing = [one for one in state.streams if one.held is None]
+    changed = [one.fault for one in state.streams if one.fault is not None]
     lines = (
+        *map(str, changed),
         *(f"there is no stream {one.name}: no service has ever been connected" for one in missing),
         *columns(("PART", "OBJECTS", "MARKER", "EPOCH SINCE", "PUBLISHER"), map(_part_row, state.parts)),
         *columns(
@@ -153,7 +162,7 @@ def answer(state: BusState) -> Answer:
         ),
         *(f"holes in {part}: {count} in the histories of {objects} objects" for part, count, objects in state.holes),
     )
-    code = Exit.FOUND if late or missing else Exit.WELL
+    code = Exit.FOUND if late or missing or changed else Exit.WELL
     return Answer(_data(state), lines, code)
 
 
@@ -200,6 +209,7 @@ def _data(state: BusState) -> JsonObject:
                 "limit": one.limit,
                 "replicas": one.replicas,
                 "lag": one.lag,
+                "changed": "" if one.fault is None else one.fault.cause,
             }
             for one in state.streams
         ],

@@ -29,7 +29,7 @@ from aim_cli.errors import TO_BROKER, Exit
 from aim_cli.installation.bus_state import BusState, PartState, StreamState
 from aim_cli.installation.overview import SERVICES, gpus_of, leaders_of
 from controller_runtime.kube.errors import ApiError
-from controller_runtime.manager.causes import REMEDIES, Cause
+from controller_runtime.manager.causes import REMEDIES, Cause, to_define
 
 _OLDEST: Final = (1, 28)
 _SKEW: Final = 5.0
@@ -268,7 +268,7 @@ def foreign_definitions(definitions: Mapping[str, JsonObject]) -> Iterator[Findi
     """KServe and Gateway API are needed; without KEDA nothing scales."""
     for name, kind in (("KServe", INFERENCE_SERVICE), ("Gateway API", HTTP_ROUTE)):
         if kind.resource not in definitions:
-            yield Finding(name, Mark.BAD, f"the cluster knows no {kind.kind}", f"install {name}")
+            yield Finding(name, Mark.BAD, f"the cluster knows no {kind.kind}", to_define(kind.resource))
         elif kind.version not in _served(definitions[kind.resource]):
             yield Finding(name, Mark.BAD, f"{kind.kind} is not served as {kind.version}", f"upgrade {name}")
         else:
@@ -276,7 +276,7 @@ def foreign_definitions(definitions: Mapping[str, JsonObject]) -> Iterator[Findi
     if _SCALED in definitions:
         yield Finding("KEDA", Mark.OK, "ScaledObject is known")
     else:
-        yield Finding("KEDA", Mark.NOTE, "not installed: services with minReplicas do not scale", "install KEDA")
+        yield Finding("KEDA", Mark.NOTE, "not installed: services with minReplicas do not scale", to_define(_SCALED))
 
 
 def own_definitions(definitions: Mapping[str, JsonObject]) -> Iterator[Finding]:
@@ -423,6 +423,8 @@ def _stream(stream: StreamState, copies: int) -> Finding:
     if stream.held is None:
         remedy = "see whether the services reach the broker"
         return Finding("streams", Mark.BAD, f"there is no {stream.name}", remedy)
+    if stream.fault is not None:
+        return Finding("streams", Mark.BAD, f"{stream.name} was changed: {stream.fault.cause}", stream.fault.remedy)
     if stream.replicas < copies:
         what = f"{stream.name} is kept by {stream.replicas} of {copies} brokers"
         return Finding("streams", Mark.BAD, what, "set nats.replicas of the chart; the log of the services says more")

@@ -1,8 +1,8 @@
-"""Sees to how much the streams keep, and tells how far back that reaches (FW-448, FW-449).
+"""Watches the configuration of the streams, and reports how far back they reach (FW-448, FW-449, FW-767).
 
-Limits are the one setting of a stream that destroys something when it changes. So they are no side effect of a
-publisher's session: the service that publishes the AIMServices applies its settings, telling beforehand what will be
-dropped, and the others only compare.
+The service that governs the streams repairs what another client changed, and applies its limits, announcing beforehand
+what will be dropped. The others only compare. Either way the publishers of the process stop vouching for their parts
+until they have read the streams again, because what a changed stream holds is not what was published.
 """
 
 import asyncio
@@ -16,15 +16,25 @@ import structlog
 
 from controller_runtime.bus.connection import BusConnection
 from controller_runtime.bus.errors import BusApiError, BusUnavailableError
+from controller_runtime.bus.interruption import Alarm
+from controller_runtime.bus.marker import MARKER_INTERVAL
 from controller_runtime.bus.retention import SHORTEST_WINDOW, Contents, Pace, dropped_by, shortfall
 from controller_runtime.bus.stored import STREAM_NOT_FOUND, count_messages
-from controller_runtime.bus.streams import LIMITS, StreamLimits, configs, differences
+from controller_runtime.bus.stream_faults import StreamFault, differences, fault_of
+from controller_runtime.bus.streams import (
+    StreamLimits,
+    StreamMismatchError,
+    chosen_limits,
+    configs,
+    ensure_streams,
+    repair_stream,
+)
 from controller_runtime.bus.subjects import DEFAULT_LAYOUT, Layout
 from controller_runtime.json import JsonObject
 
 _log = structlog.get_logger(__name__)
 
-INTERVAL: Final = 60.0
+INTERVAL: Final = MARKER_INTERVAL
 """Seconds between two looks at the streams."""
 
 
@@ -54,6 +64,7 @@ class _Kept:
     wanted: JsonObject
     pace: Pace
     told: str = ""
+    fault: StreamFault | None = None
     announced: JsonObject | None = None
     short: bool = False
     statistics: StreamStatistics | None = None
@@ -66,6 +77,7 @@ class StreamKeeper:
         governs: whether this process is that service; else it only tells where its settings differ.
         interval: seconds between two looks.
         window: over how long a pace is taken at least.
+        alarm: sounds when a stream is found changed in a way that loses, hides or forges messages.
     """
 
     def __init__(
@@ -77,9 +89,12 @@ class StreamKeeper:
         layout: Layout = DEFAULT_LAYOUT,
         interval: float = INTERVAL,
         window: timedelta = SHORTEST_WINDOW,
+        alarm: Alarm | None = None,
     ) -> None:
         self._connection = connection
         self._layout = layout
+        self._limits = limits
+        self._alarm = alarm or Alarm()
         self._streams = {str(wanted["name"]): _Kept(wanted, Pace(window)) for wanted in configs(layout, limits)}
         self._governs = governs
         self._interval = interval
@@ -89,6 +104,11 @@ class StreamKeeper:
         """Each stream as last seen, by name; empty for a service that does not govern."""
         return {name: kept.statistics for name, kept in self._streams.items() if kept.statistics is not None}
 
+    @property
+    def faults(self) -> tuple[StreamFault, ...]:
+        """The streams whose configuration is not as the bus needs it, as last seen."""
+        return tuple(kept.fault for kept in self._streams.values() if kept.fault is not None)
+
     async def run(self) -> None:
         """Look at the streams again and again until cancelled; a broker that is away or refuses is survived."""
         while True:
@@ -96,7 +116,7 @@ class StreamKeeper:
             for name, kept in self._streams.items():
                 try:
                     await self._look(name, kept)
-                except (BusUnavailableError, BusApiError) as error:
+                except (BusUnavailableError, BusApiError, StreamMismatchError) as error:
                     _tell(kept, name, f"limits of a stream cannot be maintained: {error}")
             await asyncio.sleep(self._interval)
 
@@ -104,11 +124,17 @@ class StreamKeeper:
         try:
             info = await self._connection.api(f"STREAM.INFO.{name}")
         except BusApiError as error:
-            if error.code == STREAM_NOT_FOUND:
-                # The publishers make it.
-                return
-            raise
-        found = {key: value for key, value in differences(info["config"], kept.wanted).items() if key in LIMITS}
+            if error.code != STREAM_NOT_FOUND:
+                raise
+            if self._governs:
+                await ensure_streams(self._connection, self._layout, self._limits)
+            return
+        if await self._judge(kept, info["config"]):
+            # What was just repaired is not in this answer.
+            return
+        chosen = chosen_limits(name, self._layout)
+        differing = differences(info["config"], kept.wanted)
+        found = {key: found for key, (found, _) in differing.items() if key in chosen}
         if not found:
             kept.told, kept.announced = "", None
         elif self._governs:
@@ -119,6 +145,21 @@ class StreamKeeper:
             here = {key: kept.wanted[key] for key in found}
             what = f"limits of a stream ({found}) differ from the settings of this service ({here}), which are ignored"
             _tell(kept, name, f"{what}; the --nats-* settings should be the same for all services")
+
+    async def _judge(self, kept: _Kept, config: JsonObject) -> bool:
+        """Compare a stream with what the bus needs, and repair it where this process may; whether it did."""
+        name = str(kept.wanted["name"])
+        before, kept.fault = kept.fault, fault_of(config, kept.wanted, chosen_limits(name, self._layout))
+        if kept.fault is None:
+            return False
+        if kept.fault != before:
+            _log.warning("a stream was changed", stream=name, found=kept.fault.cause, remedy=kept.fault.remedy)
+            if kept.fault.is_breaking:
+                self._alarm.sound(str(kept.fault))
+        if not self._governs or not kept.fault.repair:
+            return False
+        await repair_stream(self._connection, config, kept.fault)
+        return True
 
     async def _apply(self, kept: _Kept, info: JsonObject, found: JsonObject) -> None:
         name, new = kept.wanted["name"], {key: kept.wanted[key] for key in found}

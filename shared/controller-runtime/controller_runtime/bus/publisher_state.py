@@ -7,6 +7,7 @@ from typing import Final
 
 from controller_runtime.bus.connection import BusConnection
 from controller_runtime.bus.deleted import MOST_DELETIONS
+from controller_runtime.bus.interruption import Alarm
 from controller_runtime.bus.marker import MARKER_INTERVAL
 from controller_runtime.bus.streams import StreamLimits
 from controller_runtime.bus.subjects import DEFAULT_LAYOUT, Layout
@@ -41,6 +42,7 @@ class PublisherSettings:
             marker is withheld until a new list proves that the API server still answers.
         list_grace: how long to wait for a list that is older than what the stream holds to catch up, before the store
             itself is asked.
+        governs: whether this process creates and repairs the streams (FW-766).
     """
 
     marker_interval: float = MARKER_INTERVAL
@@ -53,6 +55,7 @@ class PublisherSettings:
     list_grace: float = 5.0
     concurrency: int = 64
     limits: StreamLimits = field(default_factory=StreamLimits)
+    governs: bool = True
 
 
 DEFAULT_SETTINGS: Final = PublisherSettings()
@@ -66,6 +69,7 @@ class PublisherSetup:
         source: name of the process.
         cluster: UID of kube-system; empty if it is not to be checked.
         guard: asked before every write.
+        alarm: sounds when a stream was found changed.
     """
 
     connection: BusConnection
@@ -74,6 +78,7 @@ class PublisherSetup:
     layout: Layout = DEFAULT_LAYOUT
     guard: WriteGuard = unguarded
     settings: PublisherSettings = DEFAULT_SETTINGS
+    alarm: Alarm = field(default_factory=Alarm)
 
 
 @dataclass(frozen=True, slots=True)

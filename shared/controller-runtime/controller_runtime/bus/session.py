@@ -45,6 +45,7 @@ class Session:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._until_lost(connection_session))
+                group.create_task(self._until_alarmed())
                 foreign = await self._load(connection_session)
                 progress.phase = Phase.LIVE
                 concurrency = context.setup.settings.concurrency
@@ -68,6 +69,9 @@ class Session:
         await self._context.setup.connection.wait_lost(connection_session)
         raise InterruptedSessionError("the connection to the message broker was lost")
 
+    async def _until_alarmed(self) -> None:
+        raise InterruptedSessionError(await self._context.setup.alarm.wait())
+
     async def _until_doubted(self) -> None:
         await self._context.intake.doubted.wait()
         raise InterruptedSessionError("a consumer of this process received something other than was published")
@@ -85,12 +89,12 @@ class Session:
     async def _load(self, connection_session: int) -> int:
         """Become sure of what the stream holds; returns how many messages there no publisher wrote."""
         context, scoping, writer = self._context, self._context.scoping, self._context.writer
-        connection, layout, limits = context.setup.connection, context.setup.layout, context.setup.settings.limits
+        connection, layout, settings = context.setup.connection, context.setup.layout, context.setup.settings
         # Whoever doubts the stream from now on may have seen what this reading misses.
         context.intake.doubted.clear()
         with interrupting():
             try:
-                await ensure_streams(connection, layout, limits)
+                await ensure_streams(connection, layout, settings.limits, governs=settings.governs)
             except StreamMismatchError as error:
                 # Whoever can cure it need not restart anything afterwards; consumers read the API server meanwhile.
                 raise InterruptedSessionError(str(error)) from error

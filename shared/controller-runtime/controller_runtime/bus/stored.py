@@ -7,7 +7,7 @@ by a replica that is behind.
 import base64
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.parser import BytesParser
 from typing import Final, NamedTuple
@@ -36,6 +36,7 @@ class StreamState:
         messages: how many it holds; where subjects were asked for, how many of these it holds anything of.
         first_sequence: that of the oldest message it holds.
         deleted: messages between the first and the last that somebody removed.
+        config: the stream's configuration as the broker has it.
     """
 
     created: str
@@ -44,6 +45,7 @@ class StreamState:
     messages: int = 0
     first_sequence: int = 0
     deleted: int = 0
+    config: JsonObject = field(default_factory=dict, compare=False)
 
 
 class StoredMessage(NamedTuple):
@@ -81,7 +83,7 @@ async def stream_state(connection: BusConnection, stream: str, subjects: str = "
     state = info["state"]
     messages = int(info.get("total", 0)) if subjects else int(state["messages"])
     ends = int(state["first_seq"]), int(state.get("num_deleted", 0))
-    return StreamState(str(info["created"]), int(state["last_seq"]), now, messages, *ends)
+    return StreamState(str(info["created"]), int(state["last_seq"]), now, messages, *ends, info["config"])
 
 
 async def last_message(connection: BusConnection, stream: str, subject: str) -> StoredMessage | None:

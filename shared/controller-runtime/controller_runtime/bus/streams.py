@@ -1,8 +1,9 @@
-"""The streams: how they are made, and whether those found are the right ones.
+"""The streams: how they are created, and whether those found are the right ones.
 
-Every service makes what is missing and mends what the bus relies on. How much is kept is decided in one place
-(`keeper`): five services that each applied their own setting would take turns in throwing history away.
-That every write is synced to disk is a setting of the server, not of a stream.
+One service governs them: it creates what is missing and repairs what the bus relies on (FW-766). The others only
+compare, and have no permission for more, because a user that may update a stream may forge and delete any message of
+it. How much is kept is decided by the same service (`keeper`). That every write is synced to disk is a setting of the
+server, not of a stream.
 """
 
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import structlog
 from controller_runtime.bus.connection import BusConnection
 from controller_runtime.bus.errors import BusApiError
 from controller_runtime.bus.stored import STREAM_NOT_FOUND
+from controller_runtime.bus.stream_faults import GOVERNOR, LIMITS, StreamFault, fault_of
 from controller_runtime.bus.subjects import DEFAULT_LAYOUT, Layout
 from controller_runtime.json import JsonObject
 
@@ -47,21 +49,31 @@ class StreamLimits:
 
 
 async def ensure_streams(
-    connection: BusConnection, layout: Layout = DEFAULT_LAYOUT, limits: StreamLimits = StreamLimits()
+    connection: BusConnection,
+    layout: Layout = DEFAULT_LAYOUT,
+    limits: StreamLimits = StreamLimits(),
+    *,
+    governs: bool = True,
 ) -> None:
-    """Make the streams that are missing, and bring those found in line, except for `LIMITS` (FW-448).
+    """Create the streams that are missing, and repair those found, except for `LIMITS` (FW-448).
 
     Safe to call from several processes at once.
+
+    Args:
+        governs: whether this process is of the service that governs the streams; else it only looks (FW-766).
 
     Raises:
         BusUnavailableError: no answer.
         BusApiError: the broker refused, for example for lack of storage or permission.
-        StreamMismatchError: a stream of that name is of another nature.
+        StreamMismatchError: a stream breaks what the bus promises, or is missing, and this process cannot change that.
     """
     for config in configs(layout, limits):
-        # The present has no limits that anybody could choose: with one, objects would vanish.
-        chosen = ("num_replicas",) if config["name"] == layout.state_stream else LIMITS
-        await _ensure(connection, config, chosen)
+        await _ensure(connection, config, chosen_limits(str(config["name"]), layout), governs=governs)
+
+
+def chosen_limits(stream: str, layout: Layout) -> tuple[str, ...]:
+    """The settings of a stream that operators choose; the present has no limits: with one, objects would vanish."""
+    return ("num_replicas",) if stream == layout.state_stream else LIMITS
 
 
 def configs(layout: Layout, limits: StreamLimits) -> tuple[JsonObject, ...]:
@@ -121,40 +133,54 @@ def _common(name: str, subjects: tuple[str, ...], limits: StreamLimits) -> JsonO
     }
 
 
-LIMITS: Final = ("max_age", "max_bytes", "num_replicas")
-"""What only the keeper of the streams changes once they are made."""
-
-_UNCHANGEABLE: Final = ("storage", "retention")
-
-
-async def _ensure(connection: BusConnection, wanted: JsonObject, chosen: tuple[str, ...]) -> None:
+async def _ensure(connection: BusConnection, wanted: JsonObject, chosen: tuple[str, ...], *, governs: bool) -> None:
     name = wanted["name"]
     found = await _config_of(connection, name)
     if found is None:
+        if not governs:
+            raise StreamMismatchError(
+                f"stream {name} does not exist: {GOVERNOR}, which creates it, has not done so yet; if this stays: "
+                f"kubectl get pods -A -l app.kubernetes.io/component={GOVERNOR}"
+            )
         try:
             await connection.api(f"STREAM.CREATE.{name}", wanted)
         except BusApiError as error:
             # Another process was faster, with other settings.
             if error.code != _NAME_IN_USE:
                 raise
-            return await _ensure(connection, wanted, chosen)
+            return await _ensure(connection, wanted, chosen, governs=governs)
         _log.info("created a stream", stream=name)
         return None
-    differing = {key: value for key, value in differences(found, wanted).items() if key not in chosen}
-    if not differing:
+    fault = fault_of(found, wanted, chosen)
+    if fault is None:
         return None
-    if wrong := [key for key in _UNCHANGEABLE if key in differing]:
-        raise StreamMismatchError(
-            f"stream {name} exists with other {', '.join(wrong)} than needed; move it away or use another broker"
-        )
-    _log.info("changing the configuration of a stream", stream=name, found=differing)
-    await connection.api(f"STREAM.UPDATE.{name}", {**found, **{key: wanted[key] for key in differing}})
+    if governs:
+        try:
+            await repair_stream(connection, found, fault)
+        except BusApiError as error:
+            # The keeper reports what breaks nothing.
+            if fault.is_breaking:
+                raise StreamMismatchError(f"{fault}; the broker refuses the repair: {error}") from error
+    # What this process has just repaired may have cost messages, which the reading that follows finds.
+    if fault.is_breaking and (fault.final or not governs):
+        raise StreamMismatchError(str(fault))
     return None
 
 
-def differences(found: JsonObject, wanted: JsonObject) -> JsonObject:
-    """The settings of a stream that are not as wanted, with the values found."""
-    return {key: found.get(key) for key, value in wanted.items() if not _same(found.get(key), value)}
+async def repair_stream(connection: BusConnection, found: JsonObject, fault: StreamFault) -> None:
+    """Set back what the broker lets a client set back; what it does not stays (`StreamFault.final`).
+
+    Raises:
+        BusUnavailableError: no answer.
+        BusApiError: the broker refused.
+    """
+    if not fault.repair:
+        return
+    _log.warning("repairing the configuration of a stream", stream=fault.stream, found=fault.cause)
+    changed = {**found, **fault.repair}
+    # A setting that is not wanted at all is left out: null is none for some of them.
+    wanted = {key: value for key, value in changed.items() if value is not None}
+    await connection.api(f"STREAM.UPDATE.{fault.stream}", wanted)
 
 
 async def _config_of(connection: BusConnection, name: str) -> JsonObject | None:
@@ -165,11 +191,3 @@ async def _config_of(connection: BusConnection, name: str) -> JsonObject | None:
             return None
         raise
     return config
-
-
-_ABSENT: Final = (None, 0, _NO_LIMIT)
-
-
-def _same(found: object, wanted: object) -> bool:
-    # The server leaves out what is false, zero or without a limit.
-    return found == wanted or (found in _ABSENT and wanted in _ABSENT)

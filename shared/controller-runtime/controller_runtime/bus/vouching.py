@@ -10,6 +10,8 @@ from controller_runtime.bus.marker_writer import Vouched
 from controller_runtime.bus.publisher_context import PublisherContext
 from controller_runtime.bus.pump import Pump
 from controller_runtime.bus.stored import stream_state
+from controller_runtime.bus.stream_faults import fault_of
+from controller_runtime.bus.streams import chosen_limits, state_config
 from controller_runtime.bus.sweep import Swept, sweep, tombstones
 from controller_runtime.bus.tasks import within
 from controller_runtime.kube.reflector_state import ListFrom
@@ -40,6 +42,7 @@ class Vouching:
         self._foreign = foreign
         self._stream = context.setup.layout.state_stream
         self._subjects = context.setup.layout.state_filter(context.part.name, context.service)
+        self._config = state_config(context.setup.layout, context.setup.settings.limits)
         self._check_at = 0.0
         # A tombstone that is being removed is neither there nor gone.
         self._counting = asyncio.Lock()
@@ -100,7 +103,8 @@ class Vouching:
         """Ask the broker, once per interval, whether it still holds what was published.
 
         A purge, a limit that somebody set and a deleted message change neither the stream's sequence nor its identity.
-        As there is one message per subject, their number tells.
+        As there is one message per subject, their number tells. What changes them later is in the configuration, which
+        the same answer has (FW-767).
 
         Raises:
             InterruptedSessionError: it does not.
@@ -118,6 +122,9 @@ class Vouching:
                 f"stream {self._stream} holds {state.messages} messages of the {expected} that were published; "
                 "publishing again what is missing"
             )
+        fault = fault_of(state.config, self._config, chosen_limits(self._stream, context.setup.layout))
+        if fault is not None and fault.is_breaking:
+            raise InterruptedSessionError(str(fault))
         self._check_at = now + context.setup.settings.marker_interval / 2
 
     # Tombstones

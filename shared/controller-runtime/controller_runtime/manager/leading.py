@@ -13,6 +13,7 @@ from controller_runtime.bus.publisher import Publisher
 from controller_runtime.bus.publisher_state import PublisherSettings, PublisherSetup, PublisherStatistics
 from controller_runtime.bus.reflected import reflect
 from controller_runtime.bus.source import SourceVersion
+from controller_runtime.bus.stream_faults import StreamFault
 from controller_runtime.bus.streams import StreamLimits
 from controller_runtime.bus.tasks import run_forever
 from controller_runtime.kube.errors import ApiError
@@ -46,7 +47,7 @@ class Term:
             cluster=cluster,
             layout=process.layout,
             guard=guard,
-            settings=publisher_settings(process.settings),
+            settings=publisher_settings(process.settings, governs=definition.governs_streams),
         )
         self._facts = FactPublisher(self._setup, FACTS, definition.name)
         facts = FactKeeper(definition, process.world, self._facts, process.dispatcher)
@@ -55,7 +56,12 @@ class Term:
         self._context = TermContext(process, kube, facts, effects)
         self.controllers = Controllers(self._context)
         self._streams = StreamKeeper(
-            process.bus, stream_limits(process.settings), governs=definition.governs_streams, layout=process.layout
+            process.bus,
+            stream_limits(process.settings),
+            governs=definition.governs_streams,
+            layout=process.layout,
+            interval=process.settings.nats_heartbeat,
+            alarm=self._setup.alarm,
         )
         self._impatient = False
         self._reflectors = {part.name: self._reflector(part) for part in definition.publishes}
@@ -71,6 +77,11 @@ class Term:
     def streams(self) -> dict[str, StreamStatistics]:
         """How far back each stream reaches, by name, where this service sees to that."""
         return self._streams.statistics
+
+    @property
+    def stream_faults(self) -> tuple[StreamFault, ...]:
+        """The streams that another client changed, as last seen (FW-767)."""
+        return self._streams.faults
 
     @property
     def refused_watches(self) -> dict[str, str]:
@@ -171,9 +182,14 @@ class Term:
         return Publisher(self._setup, part, relist=self._reflectors[part.name].relist)
 
 
-def publisher_settings(settings: Settings) -> PublisherSettings:
-    """Publisher settings of a process."""
-    return PublisherSettings(marker_interval=settings.nats_heartbeat, limits=stream_limits(settings))
+def publisher_settings(settings: Settings, *, governs: bool) -> PublisherSettings:
+    """Publisher settings of a process.
+
+    Args:
+        governs: as `ServiceDefinition.governs_streams`.
+    """
+    limits = stream_limits(settings)
+    return PublisherSettings(marker_interval=settings.nats_heartbeat, limits=limits, governs=governs)
 
 
 def stream_limits(settings: Settings) -> StreamLimits:

@@ -16,7 +16,7 @@ from controller_runtime.kube.refusals import Asked
 from controller_runtime.manager.causes import Cause
 from controller_runtime.manager.context import IS_PAUSED, ProcessContext, paused_indexes
 from controller_runtime.manager.leading import Term
-from controller_runtime.manager.troubles import Trouble, of_broker, of_refusals, of_unreached
+from controller_runtime.manager.troubles import Trouble, of_broker, of_refusals, of_stream, of_unreached
 from controller_runtime.reconcile.access import Where
 from controller_runtime.reconcile.permissions import permissions
 from controller_runtime.reconcile.queue import DURATIONS, QueueStatistics
@@ -72,6 +72,8 @@ class ServiceState:
         """What is in the way of this service, ready or not (FW-583)."""
         silent, refused = self.process.metrics.unanswered_seconds, self.process.kube.refusals.standing()
         found = list(of_broker(self.process.bus.statistics))
+        if self.term is not None:
+            found += map(of_stream, self.term.stream_faults)
         if self.unreached is not None:
             found.append(of_unreached(self.unreached))
         elif silent >= _API_GRACE:

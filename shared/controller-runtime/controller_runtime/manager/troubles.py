@@ -10,10 +10,11 @@ import aiohttp
 from controller_runtime.bus.broker_urls import without_credentials
 from controller_runtime.bus.connection import ConnectionState, ConnectionStatistics
 from controller_runtime.bus.errors import BusClosedError, BusSetupError
+from controller_runtime.bus.stream_faults import StreamFault
 from controller_runtime.kube.errors import ApiConnectionError, ApiError
 from controller_runtime.kube.kubeconfig import ConfigError
 from controller_runtime.kube.refusals import Asked
-from controller_runtime.manager.causes import REMEDIES, Cause
+from controller_runtime.manager.causes import REMEDIES, Cause, to_define, to_upgrade
 from controller_runtime.manager.failure import EXPECTED, StartError, leaves
 
 _ONCE: Final = frozenset(
@@ -27,10 +28,12 @@ class Trouble:
 
     Attributes:
         found: what was found, with the names of what is concerned.
+        remedy: what to do, where that depends on what was found.
     """
 
     cause: Cause
     found: str
+    remedy: str = ""
 
     @property
     def identity(self) -> str:
@@ -41,7 +44,7 @@ class Trouble:
     def line(self) -> str:
         """What people read."""
         # Servers and parsers say much in several lines.
-        return f"{' '.join(self.found.split())}; {REMEDIES[self.cause]}"
+        return f"{' '.join(self.found.split())}; {self.remedy or REMEDIES[self.cause]}"
 
 
 # The broker
@@ -63,6 +66,11 @@ def of_broker(now: ConnectionStatistics) -> Iterator[Trouble]:
         yield Trouble(Cause.BROKER_NO_JETSTREAM, f"the message broker {at} has no JetStream: {now.no_jetstream}")
     if now.denied is not None:
         yield Trouble(Cause.BROKER_DENIES, f"the message broker {at} denies {_denied(now.denied)}")
+
+
+def of_stream(fault: StreamFault) -> Trouble:
+    """A stream that another client of the broker changed (FW-767)."""
+    return Trouble(Cause.BROKER_STREAM, f"stream {fault.stream} changed: {fault.cause}", fault.remedy)
 
 
 def _of_connecting(at: str, why: str) -> Trouble:
@@ -123,15 +131,17 @@ def _of_refusal(asked: Asked, error: ApiError, of_roles: Collection[tuple[str, s
     if error.code == 403:
         return Trouble(Cause.PERMISSION, _missing_permission(error.message, of_roles))
     if error.code == 404:
-        return Trouble(Cause.DEFINITION_MISSING, f"the cluster does not serve {asked.resource} ({error.request}: 404)")
+        what = f"the cluster does not serve {asked.resource} ({error.request}: 404)"
+        return Trouble(Cause.DEFINITION_MISSING, what, to_define(asked.resource))
     if error.is_typed_patch_failure:
         field = _UNDECLARED.search(error.message)
         what = f"has no field {field[1]}" if field else "lacks a field"
-        return Trouble(Cause.DEFINITION_OLD, f"the cluster's definition of {asked.resource} {what}, which is written")
+        what = f"the cluster's definition of {asked.resource} {what}, which is written"
+        return Trouble(Cause.DEFINITION_OLD, what, to_upgrade(asked.resource))
     return Trouble(Cause.API_UNREACHABLE, f"the API server answers {error.code} to {error.request}")
 
 
-_UNDECLARED: Final = re.compile(r"(\.\S+): field not declared in schema")
+_UNDECLARED: Final = re.compile(r"(?<!\S)(\.\S+): field not declared in schema")
 _FORBIDDEN: Final = re.compile(
     r'User "(?P<user>[^"]*)" cannot (?P<verb>\S+) resource "(?P<resource>[^"]*)" in API group "(?P<group>[^"]*)"'
     r'(?: in the namespace "(?P<namespace>[^"]*)")?'
