@@ -11,7 +11,7 @@ from aim_domain.path_template import (
     PathTemplateError,
     Slice,
     Step,
-    check_length,
+    check_template,
     parse,
 )
 from controller_runtime import JsonObject, dumps
@@ -38,10 +38,10 @@ def render(template: str, service: JsonObject) -> str:
     """The template with every placeholder replaced, not yet normalised.
 
     Raises:
-        PathTemplateError: the template is too long, or a placeholder is malformed or leads to no, several or unusable
-            values.
+        PathTemplateError: the template is too long, has a brace without its other half, or a placeholder is malformed
+            or leads to no, several or unusable values.
     """
-    check_length(template)
+    check_template(template)
     return PLACEHOLDER.sub(lambda match: _value_of(match[1].strip(), service), template)
 
 

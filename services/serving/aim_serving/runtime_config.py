@@ -68,13 +68,7 @@ def _template_problems(spec: RuntimeConfigSpec) -> list[str]:
     template = spec.routing.path_template if spec.routing else None
     if not template:
         return []
-    # A brace without its other half is literal text to a route; nobody means it.
-    unmatched = (
-        []
-        if template.count("{") == template.count("}")
-        else [f"braces do not match in {shortened(repr(template), 256)}"]
-    )
-    return [f"spec.routing.pathTemplate: {problem}" for problem in (*unmatched, *template_problems(template))]
+    return [f"spec.routing.pathTemplate: {problem}" for problem in template_problems(template)]
 
 
 def _pattern_problems(spec: RuntimeConfigSpec) -> list[str]:

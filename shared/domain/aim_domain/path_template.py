@@ -5,7 +5,7 @@ depends on the order of a list.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -54,6 +54,7 @@ MAX_TEMPLATE: Final = 1024
 _MAX_DIGITS: Final = 9
 """Of an index: no list that an object can hold has more elements."""
 _OPERATORS: Final = ("==", "!=", "<=", ">=", "<", ">")
+_ROOTS: Final = (".metadata.", ".metadata[", ".spec.", ".spec[", ".status.", ".status[")
 _ENDS_NAME: Final = frozenset(".[]*")
 _UNSTEADY: Final = frozenset(
     {
@@ -73,7 +74,20 @@ def template_problems(template: str) -> list[str]:
         check_length(template)
     except PathTemplateError as error:
         return [str(error)]
-    return [problem for match in PLACEHOLDER.finditer(template) if (problem := _problem(match[1].strip()))]
+    expressions = [problem for match in PLACEHOLDER.finditer(template) if (problem := _problem(match[1].strip()))]
+    return [*_literal_problems(template), *expressions]
+
+
+def check_template(template: str) -> None:
+    """Refuse what is no template, whatever its expressions are.
+
+    Raises:
+        PathTemplateError: the template has more than 1,024 characters (RC-166), or literal text that is a part of an
+            expression (RT-075).
+    """
+    check_length(template)
+    for problem in _literal_problems(template):
+        raise PathTemplateError(problem)
 
 
 def check_length(template: str) -> None:
@@ -86,6 +100,19 @@ def check_length(template: str) -> None:
         raise PathTemplateError(
             f"the template has {len(template)} characters, {MAX_TEMPLATE} are allowed; shorten pathTemplate"
         )
+
+
+def _literal_problems(template: str) -> Iterator[str]:
+    """Braces without their other half, and expressions without braces: as literal text each would become a path."""
+    for place, text in enumerate(PLACEHOLDER.split(template)[::2]):
+        if "{}" in text:
+            yield "invalid expression, the braces {} are empty"
+        elif "{" in text or "}" in text:
+            yield f"invalid expression, braces do not match at {text!r}"
+        # What follows an expression belongs to its segment.
+        for segment in text.split("/")[1 if place else 0 :]:
+            if segment.removeprefix("$").startswith(_ROOTS) and "{" not in segment and "}" not in segment:
+                yield f"invalid expression {segment!r}, it has no braces; write {{{segment.removeprefix('$')}}}"
 
 
 def _problem(expression: str) -> str:
@@ -145,16 +172,23 @@ class _Scanner:
         self.take_while(str.isspace)
 
     def take_quoted(self) -> str | None:
-        """The text between two quotes of one kind, ``None`` when no quote stands here."""
+        """The text between two quotes of one kind, ``None`` when no quote stands here.
+
+        A backslash makes the next character literal, as kubectl needs it before each dot of a key (RT-077).
+        """
         quote = self.take("'", '"')
         if not quote:
             return None
-        start, end = self.position, self._text.find(quote, self.position)
-        if end < 0:
+        found = []
+        while not self.at_end and self._text[self.position] != quote:
+            self.position += self._text[self.position] == "\\"
+            found.append(self._text[self.position : self.position + 1])
+            self.position += 1
+        if self.at_end:
             self.refuse()
             return None
-        self.position = end + 1
-        return self._text[start:end]
+        self.position += 1
+        return "".join(found)
 
     def take_number(self) -> int | None:
         """The number that begins here, ``None`` when none does."""

@@ -7,7 +7,7 @@ from support.builders import make
 
 from aim_domain import AIMService
 from aim_domain.kinds import AIM_SERVICE
-from aim_domain.path_template import PathTemplateError, parse
+from aim_domain.path_template import PathTemplateError, parse, template_problems
 from aim_routing.path import PathProblem, normalise, path_of
 from aim_routing.path_template import render
 from controller_runtime import JsonObject
@@ -46,7 +46,12 @@ def test_without_template_the_path_is_namespace_and_uid(template: str | None) ->
         ("/{.metadata.labels.team\\.io/x}", "/core-team"),
         ("/{.metadata.annotations['route.suffix']}", "/team-a/b"),
         ("/{.metadata.annotations.route\\.suffix}", "/team-a-b"),
-        ("/x{}/{y", "/x/y"),
+        ("/{.metadata.labels['team\\.io/x']}", "/core-team"),
+        ('/{.metadata.labels["team\\.io/x"]}', "/core-team"),
+        ("/{.metadata.annotations['route\\.suffix']}", "/team-a/b"),
+        ("/{.metadata.annotations['r\\oute.s\\uffix']}", "/team-a/b"),
+        ("/{.metadata.name}.spec.x", "/chat-spec-x"),
+        ("/.well-known/{.metadata.name}", "/well-known/chat"),
         ("/", "/"),
     ],
 )
@@ -116,6 +121,18 @@ def test_lists_are_addressed(expression: str, path: str) -> None:
         ("/{.spec..name}", "invalid expression"),
         ("/{.spec.*}", "invalid expression"),
         ("/{name}", "invalid expression"),
+        ("/{.metadata.name", "braces do not match at '/{.metadata.name'"),
+        ("/.metadata.name}", "braces do not match at '/.metadata.name}'"),
+        ("/a}/{.metadata.name}", "braces do not match at '/a}/'"),
+        ("/{.metadata.namespace/{.metadata.name}", "braces do not match at '/{.metadata.namespace/'"),
+        ("/{{.metadata.name}}", "braces do not match at '/{'"),
+        ("/{{ .metadata.name }}", "braces do not match at '/{'"),
+        ("/x{}/y", "the braces {} are empty"),
+        ("/.metadata.namespace/{.metadata.name}", "'.metadata.namespace', it has no braces"),
+        ("$.metadata.name", "write {.metadata.name}"),
+        ("/.metadata.labels['a']", "it has no braces"),
+        ("/{.metadata.labels['team.io/x\\']}", "invalid expression"),
+        ("/{.metadata.labels['team.io/x}", "invalid expression"),
         ("/___/", "would capture all traffic"),
         ("/" + "a" * 201, "longer than 200"),
     ],
@@ -154,6 +171,14 @@ def test_normalisation(rendered: str, path: str) -> None:
 def test_unusable_paths_are_refused(rendered: str) -> None:
     with pytest.raises(PathTemplateError):
         normalise(rendered)
+
+
+@pytest.mark.spec("RT-075", "RC-072")
+@pytest.mark.parametrize(
+    "template", ["/{.metadata.name", "/.metadata.name}", "/{}", "/.metadata.name", "/{{.metadata.name}}"]
+)
+def test_a_config_reports_braces_without_a_service(template: str) -> None:
+    assert template_problems(template)
 
 
 def test_steps_of_an_expression_are_typed() -> None:
