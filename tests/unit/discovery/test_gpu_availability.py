@@ -66,9 +66,12 @@ def test_availability_of_a_model() -> None:
         ({"requests": 1, "model": "MI300X"}, True),
         ({"requests": 1, "model": "  MI300X "}, True),
         ({"requests": 0, "model": "MI300X"}, True),
-        ({"requests": 0}, False),
-        ({"requests": 0, "minVram": "64Gi"}, False),
-        ({"requests": 0, "model": "  "}, False),
+        ({"requests": 0}, True),
+        ({"requests": 0, "minVram": "64Gi"}, True),
+        ({"minVram": "64Gi"}, True),
+        ({"requests": 0, "model": "  "}, True),
+        ({"resourceName": "amd.com/gpu"}, False),
+        ({}, False),
         ({"requests": 1}, True),
         (None, False),
     ],
@@ -86,6 +89,20 @@ def test_a_model_without_requests_targets_nodes_that_have_it() -> None:
         "GPUNotAvailable",
     )
     assert state_of(required(requests=0, model="MI300X"), cluster_of("MI300X")) == (State.READY, "GPUAvailable")
+
+
+@pytest.mark.spec("DI-380", "DI-192", "DI-331", "AC-37")
+def test_zero_gpus_target_the_nodes_that_have_some() -> None:
+    affinity = node_affinity(required(requests=0), cluster_of("MI300X"))
+    assert affinity is not None
+    terms = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    (first, *_) = [term["matchExpressions"] for term in terms]
+    assert first == [{"key": "amd.com/gpu.device-id", "operator": "Exists"}]
+    assert state_of(required(requests=0), cluster_of("MI300X")) == (State.READY, "GPUAvailable")
+    assert state_of(required(requests=0), GpuInventory()) == (State.NOT_AVAILABLE, "GPUNotAvailable")
+    assert node_affinity(required(requests=1), cluster_of("MI300X")) is None, "the requested GPU chooses the node"
+    enough = node_affinity(required(requests=0, minVram="64Gi"), cluster_of("MI300X", "MI100"))
+    assert values(enough) == ["74a1", "74a9", "74b5", "74bd"]
 
 
 @pytest.mark.spec("AC-38", "DI-194", "DI-197")
@@ -176,7 +193,7 @@ def test_the_affinity_names_all_devices_of_the_model_whether_or_not_they_exist()
     assert values(affinity) == ["74a2", "74a8", "74b6"]
     assert node_affinity(required(requests=1), cluster_of("MI300X")) is None
     assert node_affinity(required(requests=1, model="H100"), cluster_of("MI300X")) is None
-    assert node_affinity(required(requests=0, minVram="64Gi"), cluster_of("MI300X")) is None
+    assert node_affinity(required(minVram="0"), cluster_of("MI300X")) is None
     assert node_affinity(None, cluster_of("MI300X")) is None
 
 

@@ -117,7 +117,9 @@ def test_discovery_comes_before_the_spec(own: JsonObject, found: JsonObject | No
         ({"gpu": {"requests": 1}}, "1 x GPU"),
         ({"gpu": {"requests": 2, "model": "A"}}, "2 x A"),
         ({"gpu": {"requests": 0, "model": "A"}}, "A"),
-        ({"gpu": {"requests": 0}}, "CPU"),
+        ({"gpu": {"requests": 0}}, "GPU"),
+        ({"gpu": {"requests": 0}, "cpu": {"requests": "4"}}, "GPU"),
+        ({"cpu": {"requests": "4"}}, "CPU"),
         ({"cpu": {"requests": "1"}}, "CPU"),
     ],
 )

@@ -1,5 +1,8 @@
 """Whether the GPU that a template requires is in the cluster (DI-191…DI-201), and where it is (DI-331…DI-337)."""
 
+from collections.abc import Iterable
+from typing import Final
+
 from aim_domain import (
     GPUS,
     MEMORY,
@@ -18,6 +21,11 @@ from aim_domain.component_names import ComponentName
 from controller_runtime import Category, ClassifiedError, Component, JsonObject, State, View, quantity
 
 _GIB = 1 << 30
+_ANY_GPU: Final[tuple[JsonObject, ...]] = tuple(
+    {"key": key, "operator": "Exists"}
+    for key in (labels.GPU_DEVICE_ID, labels.BETA_GPU_DEVICE_ID, labels.GPU_FAMILY, labels.BETA_GPU_FAMILY)
+)
+"""The labels by which a node counts as one with GPUs (DI-174)."""
 
 
 def effective_requirement(spec: TemplateSpec, resolved: Hardware | None) -> GpuRequirements | None:
@@ -27,8 +35,10 @@ def effective_requirement(spec: TemplateSpec, resolved: Hardware | None) -> GpuR
 
 
 def requires_gpu(requirement: GpuRequirements | None) -> bool:
-    """Whether a GPU is needed; zero requests with a model target GPU nodes (DI-201)."""
-    return requirement is not None and ((requirement.requests or 0) > 0 or bool((requirement.model or "").strip()))
+    """Whether the node needs a GPU; zero requests that are written target GPU nodes as well (DI-192, DI-201)."""
+    return requirement is not None and (
+        requirement.requests is not None or bool((requirement.model or "").strip()) or min_vram(requirement) > 0
+    )
 
 
 def min_vram(requirement: GpuRequirements) -> int:
@@ -89,10 +99,13 @@ def _too_small(needed: int, inventory: GpuInventory) -> str:
 
 
 def node_affinity(requirement: GpuRequirements | None, inventory: GpuInventory) -> JsonObject | None:
-    """Nodes that have the required GPU, by device id (DI-334…DI-336)."""
+    """Nodes that have the required GPU, by device id (DI-334…DI-336), or any GPU (DI-380)."""
     if requirement is None or not requires_gpu(requirement):
         return None
     wanted, needed = (requirement.model or "").strip(), min_vram(requirement)
+    if not wanted and not needed:
+        # Requested GPUs choose the node themselves.
+        return None if requirement.requests else _required(_ANY_GPU)
     found = [inventory.find(wanted)] if wanted else inventory.with_vram(needed) if needed else ()
     models = [model for model in found if model is not None]
     names = [wanted] if wanted else [model.name for model in models]
@@ -100,5 +113,9 @@ def node_affinity(requirement: GpuRequirements | None, inventory: GpuInventory) 
     if not ids:
         return None
     keys = [labels.GPU_DEVICE_ID, *([labels.BETA_GPU_DEVICE_ID] if any(m.beta_only for m in models) else [])]
-    terms = [{"matchExpressions": [{"key": key, "operator": "In", "values": ids}]} for key in keys]
+    return _required([{"key": key, "operator": "In", "values": ids} for key in keys])
+
+
+def _required(alternatives: Iterable[JsonObject]) -> JsonObject:
+    terms = [{"matchExpressions": [expression]} for expression in alternatives]
     return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}

@@ -44,4 +44,4 @@ def hardware_summary(hardware: Hardware | None) -> str:
     gpu = hardware.gpu
     if gpu is not None and (gpu.requests or 0) > 0:
         return f"{gpu.requests} x {gpu.model or 'GPU'}"
-    return gpu.model if gpu is not None and gpu.model else "CPU"
+    return "CPU" if gpu is None else gpu.model or "GPU"
