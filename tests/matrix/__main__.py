@@ -44,6 +44,9 @@ SCENARIOS: Final[Sequence[Scenario]] = tuple(
         "r10_soak",
         "r11_history",
         "r12_replicas",
+        "r13_fights",
+        "r14_hostile_objects",
+        "r15_hostile_streams",
         "properties",
         "checks",
     )

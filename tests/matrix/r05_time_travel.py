@@ -34,7 +34,7 @@ async def _restored(site: Site, _: random.Random) -> None:
     await broker.stop()
     await asyncio.to_thread(shutil.copytree, store, copy)
     await broker.start()
-    await _change(site, 3)
+    await change(site, 3)
     await asyncio.sleep(_BEHIND)
     await broker.kill()
     await asyncio.to_thread(shutil.rmtree, store)
@@ -43,14 +43,14 @@ async def _restored(site: Site, _: random.Random) -> None:
 
 
 async def _wiped(site: Site, _: random.Random) -> None:
-    await _change(site, 3)
+    await change(site, 3)
     await site.stack["nats"].kill()
     await asyncio.to_thread(shutil.rmtree, _store(site))
     await site.stack["nats"].start()
 
 
 async def _corrupted(site: Site, chance: random.Random) -> None:
-    await _change(site, 3)
+    await change(site, 3)
     await site.stack["nats"].kill()
     await asyncio.to_thread(_damage, _store(site), chance)
     await site.stack["nats"].start()
@@ -66,7 +66,7 @@ def _damage(store: Path, chance: random.Random) -> None:
 
 async def _purged(site: Site, chance: random.Random) -> None:
     """By an administrator; then services start that know nothing else."""
-    await _change(site, 3)
+    await change(site, 3)
     async with connect(BusSettings.of_urls(site.stack.nats_url, "matrix")) as bus:
         await bus.wait_connected()
         for stream in (DEFAULT_LAYOUT.state_stream, DEFAULT_LAYOUT.history_stream, DEFAULT_LAYOUT.decisions_stream):
@@ -76,9 +76,10 @@ async def _purged(site: Site, chance: random.Random) -> None:
         await site.stack[name].start()
 
 
-async def _change(site: Site, replicas: int) -> None:
+async def change(site: Site, replicas: int, seconds: float = 20) -> None:
+    """Ask for other replicas, and wait until KServe is asked for them; not without end."""
     await site.api.merge(site.service_path("own"), {"spec": {"replicas": replicas}})
-    await site.mirror.until(lambda: site.asked_for("own", replicas), 20 * site.patience)
+    await site.mirror.until(lambda: site.asked_for("own", replicas), seconds * site.patience)
 
 
 async def _travel(disaster: _Disaster, name: str, site: Site, chance: random.Random) -> Outcome:
@@ -87,16 +88,16 @@ async def _travel(disaster: _Disaster, name: str, site: Site, chance: random.Ran
     outcome.differences = await site.converged()
     if outcome.differences:
         return outcome
-    before = _identities(site)
+    before = identities(site)
     site.mirror.forget()
     await disaster(site, chance)
     begun = time.monotonic()
-    await _change(site, 2)
+    await change(site, 2)
     outcome.differences = await site.converged()
     seconds = outcome.notes["seconds to converge"] = time.monotonic() - begun
     if seconds > _CONVERGED * site.patience:
         outcome.differences.append(f"converged after {seconds:.1f} s only")
-    after = _identities(site)
+    after = identities(site)
     outcome.differences += [f"made anew: {key}" for key, uid in before.items() if after.get(key, uid) != uid]
     states = {
         (seen.obj.get("status") or {}).get("status")
@@ -108,7 +109,8 @@ async def _travel(disaster: _Disaster, name: str, site: Site, chance: random.Ran
     return outcome
 
 
-def _identities(site: Site) -> dict[str, str]:
+def identities(site: Site) -> dict[str, str]:
+    """UIDs of the objects of the story."""
     kept = (obj for obj in site.story() if obj["kind"] != "Pod")
     return {f"{obj['kind']} {obj['metadata']['name']}": str(obj["metadata"]["uid"]) for obj in kept}
 
