@@ -4,7 +4,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from aim_domain import AIMService, PodDefaults, RuntimeConfigSpec, child_labels, labels
+from aim_domain import (
+    AIMService,
+    PodDefaults,
+    RuntimeConfigSpec,
+    child_labels,
+    labels,
+    pod_annotations,
+    strategy_of,
+    with_settings,
+)
 from aim_domain.kinds import INFERENCE_SERVICE
 from aim_domain.naming import optional_label_value
 from aim_domain.parts import INFERENCE_SERVICES
@@ -67,7 +76,7 @@ def build_inference_service(
         "env": container_env(service, template, config, profile.rendered if profile else None, hf_home=pods.hf_home),
         "resources": container_resources(
             template.status.resolved_hardware,
-            (model.resources, template.spec.resources, service.spec.resources),
+            (resources_of(config), model.resources, template.spec.resources, service.spec.resources),
             usual_gpu=pods.gpu_resource,
         ),
         "ports": [{"name": "http", "containerPort": HTTP_PORT, "protocol": "TCP"}],
@@ -79,12 +88,23 @@ def build_inference_service(
         "maxReplicas": scaling.maximum,
         "containers": [container],
         "volumes": list(mounted.volumes),
-        **({"annotations": {PROFILE_HASH: profile.hash}} if profile else {}),
         **(OF_POD if restricted else {}),
         **_optional(service, template, model, scaling, pods),
     }
+    annotations = {**pod_annotations(config.predictors), **({PROFILE_HASH: profile.hash} if profile else {})}
+    strategy = strategy_of(service.spec.deployment_strategy, config.predictors)
+    predictor = {
+        **with_settings(predictor, config.predictors),
+        **({"annotations": annotations} if annotations else {}),
+        **({"deploymentStrategy": strategy} if strategy else {}),
+    }
     body = kind_of({"metadata": metadata, "spec": {"predictor": predictor}}, INFERENCE_SERVICE)
     return Child(INFERENCE_SERVICES, body)
+
+
+def resources_of(config: RuntimeConfigSpec) -> ResourceRequirements | None:
+    """What the runtime config says of the resources of serving containers; the lowest layer that is written."""
+    return config.predictors.resources if config.predictors is not None else None
 
 
 def _labels(service: AIMService, template: Template, pods: PodDefaults) -> dict[str, str]:

@@ -41,6 +41,8 @@ def asked_for(service: AIMService, template: Template, model: Model, config: Res
         # Of these only what is said: a default of the next release is nobody's wish.
         "pods": {name: value for name, value in asdict(config.pods).items() if value != getattr(_UNSAID, name)},
     }
+    if config.spec.predictors is not None:
+        asked["predictors"] = to_json(config.spec.predictors)
     return hashlib.sha256(canonical(asked)).hexdigest()[:_DIGITS]
 
 

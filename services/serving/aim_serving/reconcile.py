@@ -31,7 +31,7 @@ from aim_serving.cache_volumes import (
 )
 from aim_serving.container_resources import contradiction
 from aim_serving.dry_run import dry_run_condition, former_plan, is_dry_run, told_instead
-from aim_serving.inference_service import ModelPart, build_inference_service
+from aim_serving.inference_service import ModelPart, build_inference_service, resources_of
 from aim_serving.kept_workload import asked_for, is_kept, notes
 from aim_serving.left_at_zero import awakening
 from aim_serving.model_health import model_component
@@ -202,8 +202,8 @@ def _resources_fault(
         return None
     why = contradiction(
         template.status.resolved_hardware,
-        (model.spec.resources, template.spec.resources, service.spec.resources),
-        (described(model), described(template), f"AIMService {service.key}"),
+        (resources_of(config.spec), model.spec.resources, template.spec.resources, service.spec.resources),
+        ("the runtime config", described(model), described(template), f"AIMService {service.key}"),
         usual_gpu=config.pods.gpu_resource,
     )
     return ClassifiedError(Category.INVALID_SPEC, "InvalidSpec", why) if why else None

@@ -10,12 +10,13 @@ from aim_domain.kinds import AIM_SERVICE
 from aim_domain.naming import NamingError, inference_service_name
 from aim_domain.parts import AUTOSCALERS, INFERENCE_SERVICES
 from aim_serving import SERVICE_NAME
-from aim_serving.autoscaler_health import SCALED_TO_ZERO, autoscaler_component
+from aim_serving.autoscaler_health import SCALED_TO_ZERO, WAITING_FOR_METRICS, autoscaler_component, metrics_due
 from aim_serving.gpu_fit import with_gpu_fit
 from aim_serving.indexes import EVENTS_BY_OBJECT, PODS_BY_WORKLOAD
 from aim_serving.left_at_zero import left_at_zero
 from aim_serving.pod_steps import Explained, held_back
 from aim_serving.replicas import AutoscalerClass, Scaling, hpa_name, is_scaled_to_zero, scaling_of
+from aim_serving.rollout import with_refusal, with_rollout
 from aim_serving.scaler_report import reading, reported
 from aim_serving.workload_health import (
     absent_workload,
@@ -37,7 +38,7 @@ from controller_runtime import (
     is_left_by_predecessor,
     scoped,
 )
-from controller_runtime.core import Event, HorizontalPodAutoscaler
+from controller_runtime.core import Event, HorizontalPodAutoscaler, Pod
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +103,19 @@ def observe_workload(
     component = _workload_component(workload, events, now, being_created=being_created)
     again = None if workload.found is None else trouble_ends(workload.found, events, now)
     ready = component.effective_state is State.READY
+    hpa, autoscaler, due = _autoscaler(view, workload, now, ready=ready)
     pods, effects = _pods(view, service, workload, now, being_created=being_created, ready=ready)
-    hpa, autoscaler = _autoscaler(view, workload, ready=ready)
-    if pods is not None and pods.effective_reason == "NoPods" and _is_at_zero(workload, autoscaler):
+    at_zero = _is_at_zero(workload, autoscaler)
+    if pods is not None and pods.effective_reason == "NoPods" and at_zero:
         pods = _no_pods_wanted()
+    elif pods is not None and workload.found is not None and not ready:
+        facts, own = PodFacts(view, SERVICE_NAME, service.uid, now), _own_pods(view, service, workload)
+        pods, readings, later = with_refusal(pods, own, workload.found, facts)
+        effects, again = (*effects, *readings), min((one for one in (again, later) if one), default=None)
     present = (one for one in (component, pods, hpa) if one is not None)
-    return Observation(tuple(present), (*effects, *_scaler_reading(view, workload, autoscaler, now)), autoscaler, again)
+    return Observation(
+        tuple(present), (*effects, *_scaler_reading(view, workload, autoscaler, now)), autoscaler, _first(again, due)
+    )
 
 
 def _workload_component(
@@ -131,35 +139,49 @@ def _pods(
     if workload.found is None:
         none_yet = inspect_pods(ComponentName.INFERENCE_SERVICE_PODS, ())
         return (none_yet if being_created else None), ()
-    pods = view.select(PODS_BY_WORKLOAD, scoped(service.namespace, workload.name)).items
+    pods = _own_pods(view, service, workload)
     facts = PodFacts(view, SERVICE_NAME, service.uid, now)
     unread = facts.unread_logs(wanted_logs(pods))
     component = inspect_pods(ComponentName.INFERENCE_SERVICE_PODS, pods, log_of=facts.log_of, events_of=facts.events_of)
+    component = with_rollout(component, pods, facts.log_of, facts.events_of)
     explained = Explained(events=facts.events_known(pods), logs=not unread)
     told = held_back(component, pods, explained, workload_ready=ready)
     fitted, readings = with_gpu_fit(view, service, workload.found, told, now)
     return fitted, (*unread, *facts.due_events(pods), *readings)
 
 
+def _own_pods(view: View, service: AIMService, workload: Workload) -> Sequence[Pod]:
+    return view.select(PODS_BY_WORKLOAD, scoped(service.namespace, workload.name)).items
+
+
 def _autoscaler(
-    view: View, workload: Workload, *, ready: bool
-) -> tuple[Component | None, HorizontalPodAutoscaler | None]:
+    view: View, workload: Workload, now: datetime, *, ready: bool
+) -> tuple[Component | None, HorizontalPodAutoscaler | None, datetime | None]:
+    """Component, the autoscaler, and when metrics that are not there yet become a fault."""
     if workload.scaling is None or not workload.scaling.autoscaled:
-        return None, None
+        return None, None, None
     name = hpa_name(workload.scaling, workload.name)
     lookup: Lookup[HorizontalPodAutoscaler] = Lookup()
+    due: datetime | None = None
     if workload.found is not None:
         lookup = view.get(AUTOSCALERS, workload.found.namespace, name)
+        due = metrics_due(workload.found, lookup.value)
     because = reported(view, workload.found) if workload.found is not None and lookup.value is None else ""
     part = autoscaler_component(
         name,
         lookup,
         workload_ready=ready,
+        metrics_due=due is None or due <= now,
         absent_because=because,
         at_zero=_is_at_zero(workload, lookup.value),
         left_at_zero=left_at_zero(workload.scaling, workload.name, lookup.value),
     )
-    return part, lookup.value
+    waiting = ready and part.reason == WAITING_FOR_METRICS
+    return part, lookup.value, due if waiting else None
+
+
+def _first(*moments: datetime | None) -> datetime | None:
+    return min((moment for moment in moments if moment is not None), default=None)
 
 
 def _is_at_zero(workload: Workload, autoscaler: HorizontalPodAutoscaler | None) -> bool:

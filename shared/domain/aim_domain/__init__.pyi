@@ -72,9 +72,12 @@ from .gpu.inventory import GPUS as GPUS
 from .gpu.inventory import MEMORY as MEMORY
 from .gpu.inventory import MODELS as MODELS
 from .gpu.inventory import GpuInventory as GpuInventory
+from .gpu.inventory import GpuModel as GpuModel
 from .gpu.inventory import gpu_model_of as gpu_model_of
 from .gpu.inventory import inventory_of as inventory_of
 from .gpu.inventory import of_model as of_model
+from .gpu.memory import static_vram as static_vram
+from .gpu.memory import vram_bytes as vram_bytes
 from .gpu.names import canonical_model as canonical_model
 from .masking import masked as masked
 from .pods.facts import POD_EFFECTS as POD_EFFECTS
@@ -96,6 +99,7 @@ from .pods.inspect_pods import creation_error as creation_error
 from .pods.inspect_pods import failure_of as failure_of
 from .pods.inspect_pods import image_pull_error as image_pull_error
 from .pods.inspect_pods import inspect_pods as inspect_pods
+from .pods.inspect_pods import is_pod_ready as is_pod_ready
 from .pods.inspect_pods import newest_pod as newest_pod
 from .pods.inspect_pods import no_log as no_log
 from .pods.inspect_pods import quiet_since as quiet_since

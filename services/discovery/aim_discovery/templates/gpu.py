@@ -3,11 +3,13 @@
 from collections.abc import Iterable
 from typing import Final
 
+from aim_discovery.templates.reach import Reach
 from aim_domain import (
     GPUS,
     MEMORY,
     MODELS,
     GpuInventory,
+    GpuModel,
     GpuRequirements,
     Hardware,
     TemplateSpec,
@@ -16,6 +18,8 @@ from aim_domain import (
     inventory_of,
     labels,
     of_model,
+    static_vram,
+    vram_bytes,
 )
 from aim_domain.component_names import ComponentName
 from controller_runtime import Category, ClassifiedError, Component, JsonObject, State, View, quantity
@@ -67,12 +71,16 @@ def gpus_for(requirement: GpuRequirements | None, view: View) -> tuple[GpuInvent
 
 
 def gpu_component(
-    requirement: GpuRequirements | None, inventory: GpuInventory, error: ClassifiedError | None
+    requirement: GpuRequirements | None,
+    inventory: GpuInventory,
+    error: ClassifiedError | None,
+    reach: Reach = Reach(),  # noqa: B008 - frozen, and empty
 ) -> Component | None:
     """The component ``GPU``; ``None`` when no GPU is required (DI-192).
 
     Args:
         error: why the nodes are not known.
+        reach: which nodes take the pods of services, and which can come.
     """
     if requirement is None or not requires_gpu(requirement):
         return None
@@ -81,15 +89,38 @@ def gpu_component(
             Category.INFRASTRUCTURE, "GPUCheckFailed", f"the cluster's nodes are unknown: {error.message}"
         )
         return Component(ComponentName.GPU, State.DEGRADED, errors=(fault,))
-    needed = min_vram(requirement)
+    needed, wanted = min_vram(requirement), (requirement.model or "").strip()
+    fitting = _fitting(inventory, wanted, needed)
+    if any(reach.takes(model) for model in fitting):
+        return Component(ComponentName.GPU, State.READY, "GPUAvailable", f"{wanted or 'A GPU'} is in the cluster")
+    coming = reach.can_come(wanted, needed)
+    if coming:
+        message = f"no node has GPU {coming} now; one is added when a pod waits for it (gpus.provisionable)"
+        return Component(ComponentName.GPU, State.READY, "GPUProvisionable", message)
+    if fitting:
+        return Component(ComponentName.GPU, State.NOT_AVAILABLE, "GPUNotSchedulable", _repelled(fitting, wanted, reach))
     if needed and not inventory.with_vram(needed):
         return Component(ComponentName.GPU, State.NOT_AVAILABLE, "VRAMNotAvailable", _too_small(needed, inventory))
-    wanted = (requirement.model or "").strip()
-    if inventory.find(wanted) if wanted else inventory.models:
-        return Component(ComponentName.GPU, State.READY, "GPUAvailable", f"{wanted or 'A GPU'} is in the cluster")
     available = ", ".join(inventory.names) or "none"
     message = f"no node has GPU {wanted or 'of any model'}; available: {available}"
     return Component(ComponentName.GPU, State.NOT_AVAILABLE, "GPUNotAvailable", message)
+
+
+def _fitting(inventory: GpuInventory, wanted: str, needed: int) -> tuple[GpuModel, ...]:
+    """The models of the cluster that meet a requirement; memory comes first (DI-194)."""
+    large = inventory.with_vram(needed) if needed else inventory.models
+    if not wanted:
+        return large
+    found = inventory.find(wanted) if large else None
+    return (found,) if found is not None else ()
+
+
+def _repelled(models: Iterable[GpuModel], wanted: str, reach: Reach) -> str:
+    return (
+        f"no schedulable node has GPU {wanted or 'of any model'}: all of them are cordoned or have taints that pods of "
+        f"services do not tolerate ({reach.obstacles(models)}); uncordon a node, or set predictors.tolerations of the "
+        "runtime config"
+    )
 
 
 def _too_small(needed: int, inventory: GpuInventory) -> str:
@@ -98,22 +129,39 @@ def _too_small(needed: int, inventory: GpuInventory) -> str:
     return f"no GPU has {needed // _GIB}Gi of memory; {found}"
 
 
-def node_affinity(requirement: GpuRequirements | None, inventory: GpuInventory) -> JsonObject | None:
-    """Nodes that have the required GPU, by device id (DI-334…DI-336), or any GPU (DI-380)."""
+def node_affinity(
+    requirement: GpuRequirements | None,
+    inventory: GpuInventory,
+    reach: Reach = Reach(),  # noqa: B008 - frozen, and empty
+) -> JsonObject | None:
+    """Nodes that have the required GPU, by device id (DI-334…DI-336), else by another label (DI-392), or any (DI-380).
+
+    A cordon or a taint changes nothing of it: pods that run would be replaced.
+    """
     if requirement is None or not requires_gpu(requirement):
         return None
     wanted, needed = (requirement.model or "").strip(), min_vram(requirement)
     if not wanted and not needed:
         # Requested GPUs choose the node themselves.
-        return None if requirement.requests else _required(_ANY_GPU)
+        return None if requirement.requests else _required([*_ANY_GPU, *_by_other_labels(inventory.models)])
     found = [inventory.find(wanted)] if wanted else inventory.with_vram(needed) if needed else ()
     models = [model for model in found if model is not None]
-    names = [wanted] if wanted else [model.name for model in models]
+    coming = [] if wanted else [name for name in reach.provisionable if vram_bytes(static_vram(name)) >= needed]
+    names = [wanted] if wanted else [*(model.name for model in models), *coming]
     ids = sorted({device_id for name in names for device_id in device_ids(name)})
-    if not ids:
-        return None
     keys = [labels.GPU_DEVICE_ID, *([labels.BETA_GPU_DEVICE_ID] if any(m.beta_only for m in models) else [])]
-    return _required([{"key": key, "operator": "In", "values": ids} for key in keys])
+    by_id: list[JsonObject] = [{"key": key, "operator": "In", "values": ids} for key in keys] if ids else []
+    alternatives = [*by_id, *_by_other_labels(models)]
+    return _required(alternatives) if alternatives else None
+
+
+def _by_other_labels(models: Iterable[GpuModel]) -> list[JsonObject]:
+    """Alternatives for nodes whose GPU no value of a device label names, sorted (DI-392)."""
+    terms = (term.partition("=") for term in sorted({term for model in models for term in model.terms}))
+    return [
+        {"key": key, "operator": "In", "values": [value]} if equals else {"key": key, "operator": "Exists"}
+        for key, equals, value in terms
+    ]
 
 
 def _required(alternatives: Iterable[JsonObject]) -> JsonObject:

@@ -20,6 +20,7 @@ from aim_discovery.templates.discovery import Finding, discovery_of
 from aim_discovery.templates.identity import DiscoveryInputs, inputs_of
 from aim_discovery.templates.job import build_job
 from aim_discovery.templates.model_resolution import ModelResolution, resolve_model
+from aim_discovery.templates.reach import Reach
 from aim_discovery.templates.result import Result
 from aim_discovery.templates.slots import RECOUNT, Slots, place
 from aim_domain import (
@@ -99,7 +100,7 @@ class _Pass:
             resolution=resolution,
             inputs=inputs,
             finding=finding,
-            result=Result.of(template, finding, view),
+            result=Result.of(template, finding, view, Reach.of(config.spec, taint)),
             profile=custom_profile_of(template.spec),
             caching=caching_of(template, view, config.spec.label_propagation),
         )

@@ -6,6 +6,7 @@ from aim_discovery.scopes import Template
 from aim_discovery.templates.discovery import Finding
 from aim_discovery.templates.gpu import effective_requirement, gpu_component, gpus_for, node_affinity
 from aim_discovery.templates.hardware import hardware_summary, resolved_hardware
+from aim_discovery.templates.reach import Reach
 from aim_domain import Hardware, ProfileMetadata, TemplateSpec
 from controller_runtime import Component, JsonObject, State, View
 
@@ -32,7 +33,7 @@ class Result:
         return self.gpu is None or self.gpu.effective_state is State.READY
 
     @classmethod
-    def of(cls, template: Template, finding: Finding, view: View) -> "Result":
+    def of(cls, template: Template, finding: Finding, view: View, reach: Reach) -> "Result":
         spec = template.spec
         is_inline = bool(spec.model_sources)
         profile = inline_profile(spec) if is_inline else finding.memory.profile
@@ -42,8 +43,8 @@ class Result:
         typed = None if hardware is None else Hardware.model_validate(hardware)
         requirement = effective_requirement(spec, typed)
         inventory, error = gpus_for(requirement, view)
-        affinity = node_affinity(requirement, inventory) if known else None
-        gpu = gpu_component(requirement, inventory, error)
+        affinity = node_affinity(requirement, inventory, reach) if known else None
+        gpu = gpu_component(requirement, inventory, error, reach)
         return cls(profile, hardware, hardware_summary(typed), affinity, gpu)
 
 

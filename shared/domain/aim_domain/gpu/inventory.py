@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from aim_domain import labels
 from aim_domain.api.aim_shapes import DEFAULT_GPU_RESOURCE
-from aim_domain.gpu.devices import model_of_device
+from aim_domain.gpu.devices import device_ids, model_of_device
 from aim_domain.gpu.memory import static_vram, vram_bytes
 from aim_domain.gpu.names import canonical_model
 from aim_domain.parts import NODES
@@ -28,6 +28,9 @@ class GpuKind(BaseModel):
         model: canonical, or ``AMD-xxxx`` for a device that no table knows.
         vram: label of the memory; empty without one, and where nobody asks for memory.
         beta_only: the node can be selected by the ``beta.amd.com`` device label only (DI-336).
+        terms: labels by which the node can be selected where no value of a device label does it: a key alone, or
+            ``key=value`` (DI-392).
+        taints: what keeps pods away that do not tolerate it, as ``key=value:effect``; a cordon is one (DI-394).
     """
 
     model_config = ConfigDict(frozen=True)
@@ -35,6 +38,8 @@ class GpuKind(BaseModel):
     model: str
     vram: str = ""
     beta_only: bool = False
+    terms: tuple[str, ...] = ()
+    taints: tuple[str, ...] = ()
 
 
 MODELS: Final = "models"
@@ -64,6 +69,8 @@ class GpuModel:
         name: canonical, or ``AMD-xxxx`` for a device that no table knows.
         vram: memory as the label or the table writes it; empty when unknown.
         beta_only: some node of it can be selected by the ``beta.amd.com`` device label only (DI-336).
+        terms: further labels by which some node of it can be selected (DI-392).
+        taints: the taints of its nodes, each combination once; empty for those of a node without any (DI-394).
     """
 
     name: str
@@ -71,6 +78,8 @@ class GpuModel:
     vram_source: VramSource
     resource_name: str = DEFAULT_GPU_RESOURCE
     beta_only: bool = False
+    terms: tuple[str, ...] = ()
+    taints: tuple[tuple[str, ...], ...] = ()
 
     @property
     def vram_bytes(self) -> int:
@@ -112,23 +121,40 @@ def inventory_of(kinds: Iterable[GpuKind]) -> GpuInventory:
     return GpuInventory(tuple(_entry(name, by_model[name]) for name in sorted(by_model)))
 
 
-def gpu_kind(node: Node) -> GpuKind | None:
-    """What a node says; ``None`` if it says nothing of GPUs. Readiness, taints and free GPUs do not count (DI-178)."""
-    name = gpu_model_of(node)
-    if not name:
-        return None
-    return GpuKind(model=name, vram=_value(node.metadata.labels, _VRAM_KEYS), beta_only=_is_beta_only(node))
+def gpu_kinds(node: Node) -> tuple[GpuKind, ...]:
+    """What a node says, one for each of its models; readiness and free GPUs do not count (DI-178, DI-393)."""
+    models = _models(node.metadata.labels)
+    taints = taints_of(node)
+    vram = _vram_label(node.metadata.labels) if len(models) == 1 else ""
+    return tuple(
+        GpuKind(model=name, vram=vram, beta_only=found.beta_only, terms=found.terms, taints=taints)
+        for name, found in sorted(models.items())
+    )
+
+
+_CORDON: Final = "node.kubernetes.io/unschedulable"
+_REPELLING: Final = frozenset({"NoSchedule", "NoExecute"})
+_PASSING: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
+"""Taints by which Kubernetes says how a node is; what they say passes, and readiness does not count (DI-178)."""
+
+
+def taints_of(node: Node) -> tuple[str, ...]:
+    """Taints that keep pods away for good, sorted; a cordoned node has one, whether or not it is written yet."""
+    lasting = {
+        f"{taint.key}={taint.value or ''}:{taint.effect}"
+        for taint in node.spec.taints
+        if taint.effect in _REPELLING and not taint.key.startswith(_PASSING)
+    }
+    return tuple(sorted(lasting | ({f"{_CORDON}=:NoSchedule"} if node.spec.unschedulable else set())))
 
 
 def _contributions(node: Node) -> Iterator[tuple[str, GpuKind]]:
     """Each group tells no more than its readers ask for: what is not in it wakes nobody."""
-    kind = gpu_kind(node)
-    if kind is None:
-        return
-    yield MEMORY, kind
-    yield MODELS, GpuKind(model=kind.model)
-    for name in {kind.model, canonical_model(kind.model)}:
-        yield of_model(name), GpuKind(model=kind.model, beta_only=kind.beta_only)
+    for kind in gpu_kinds(node):
+        yield MEMORY, kind
+        yield MODELS, GpuKind(model=kind.model, terms=kind.terms, taints=kind.taints)
+        for name in {kind.model, canonical_model(kind.model)}:
+            yield of_model(name), kind.model_copy(update={"vram": ""})
 
 
 GPUS: Final = Summary(NODES, "gpus", GpuKind, _contributions)
@@ -136,24 +162,49 @@ GPUS: Final = Summary(NODES, "gpus", GpuKind, _contributions)
 
 
 def gpu_model_of(node: Node) -> str:
-    """The GPU model of a node; empty when no label names one (DI-174)."""
-    found = node.metadata.labels
-    sources: tuple[tuple[Callable[[Mapping[str, str]], str], Callable[[str], str]], ...] = (
-        (lambda given: _value(given, _DEVICE_KEYS), model_of_device),
-        (lambda given: _counted(given, _DEVICE_KEYS), model_of_device),
-        (lambda given: _value(given, _FAMILY_KEYS), canonical_model),
-        (lambda given: _counted(given, _FAMILY_KEYS), canonical_model),
-    )
-    return next((name_of(text) for read, name_of in sources if (text := read(found))), "")
+    """The GPU model of a node, the alphabetically first of several; empty when no label names one (DI-174)."""
+    return min(_models(node.metadata.labels), default="")
+
+
+@dataclass(frozen=True, slots=True)
+class _Selected:
+    """How nodes of a model are selected."""
+
+    beta_only: bool = False
+    terms: tuple[str, ...] = ()
+
+
+def _models(found: Mapping[str, str]) -> dict[str, _Selected]:
+    """The models of a node: by device ids, as values and in keys; by families only without any (DI-174, DI-393)."""
+    by_device = _by(found, _DEVICE_KEYS, model_of_device)
+    return by_device or _by(found, _FAMILY_KEYS, canonical_model)
+
+
+def _by(found: Mapping[str, str], keys: tuple[str, str], name_of: Callable[[str], str]) -> dict[str, _Selected]:
+    selected: dict[str, _Selected] = {}
+    value, written = _value(found, keys), next((key for key in keys if found.get(key, "").strip()), "")
+    if value and (name := name_of(value)):
+        by_id = keys == _DEVICE_KEYS and bool(device_ids(name))
+        terms = () if by_id else (f"{written}={found[written]}",)
+        selected[name] = _Selected(by_id and written == labels.BETA_GPU_DEVICE_ID, terms)
+    for key in keys:
+        for encoded in sorted(_encoded(found, f"{key}.")):
+            name = name_of(encoded)
+            known = selected.get(name)
+            if name and (known is None or (known.terms and "=" not in known.terms[0])):
+                terms = known.terms if known is not None else ()
+                selected[name] = _Selected(terms=(*terms, f"{key}.{encoded}"))
+    return selected
+
+
+def _vram_label(found: Mapping[str, str]) -> str:
+    """The memory of the only model: as a value, else from a key; of several sizes the smallest is sure (DI-393)."""
+    encoded = (size for key in _VRAM_KEYS for size in _encoded(found, f"{key}."))
+    return _value(found, _VRAM_KEYS) or min(encoded, key=lambda text: (vram_bytes(text), text), default="")
 
 
 def _value(found: Mapping[str, str], keys: Iterable[str]) -> str:
     return next((text for key in keys if (text := found.get(key, "").strip())), "")
-
-
-def _counted(found: Mapping[str, str], keys: Iterable[str]) -> str:
-    """The alphabetically first value that is encoded in a label's key, with a count as the label's value (DI-175)."""
-    return next((value for key in keys for value in sorted(_encoded(found, f"{key}."))), "")
 
 
 def _encoded(found: Mapping[str, str], prefix: str) -> Iterator[str]:
@@ -164,7 +215,9 @@ def _encoded(found: Mapping[str, str], prefix: str) -> Iterator[str]:
 
 def _entry(name: str, kinds: list[GpuKind]) -> GpuModel:
     vram, source = _vram(name, kinds)
-    return GpuModel(name, vram, source, beta_only=any(kind.beta_only for kind in kinds))
+    terms = tuple(sorted({term for kind in kinds for term in kind.terms}))
+    taints = tuple(sorted({kind.taints for kind in kinds}))
+    return GpuModel(name, vram, source, beta_only=any(kind.beta_only for kind in kinds), terms=terms, taints=taints)
 
 
 def _vram(name: str, kinds: list[GpuKind]) -> tuple[str, VramSource]:
@@ -173,8 +226,3 @@ def _vram(name: str, kinds: list[GpuKind]) -> tuple[str, VramSource]:
         return max(labelled, key=lambda text: (vram_bytes(text), text)), VramSource.LABEL
     static = static_vram(name)
     return (static, VramSource.STATIC) if static else ("", VramSource.UNKNOWN)
-
-
-def _is_beta_only(node: Node) -> bool:
-    primary, beta = (bool(node.metadata.labels.get(key, "").strip()) for key in _DEVICE_KEYS)
-    return beta and not primary
