@@ -12,6 +12,7 @@ from aim_artifacts.job_health import explanation_due, inspect_job_and_pods, pod_
 from aim_artifacts.jobs import build_download_job, has_other_settings, is_outdated, is_stale, removal
 from aim_artifacts.limits.admission import Admission
 from aim_artifacts.progress import DownloadOutcome
+from aim_artifacts.secret_watch import has_changed, secrets_of, watch_secrets
 from aim_artifacts.settings import ArtifactsSettings
 from aim_artifacts.stage import JobSeen, Seen, Stage
 from aim_domain import PodFacts, failed_condition, inspect_pvc, newest_pod
@@ -71,7 +72,10 @@ def download(
     if has_other_settings(job, found.pods, seen.config.spec, seen.config.pods.gpu_taint):
         return _replace(found, job, "the settings of its pods have changed").with_components(volume)
     followed = _follow(found, job, facts, now).with_components(volume)
-    return replace(followed, size=size, effects=(*followed.effects, *waiting))
+    secrets = watch_secrets(job, secrets_of(seen, facts.view), followed.components, facts.view)
+    if secrets.changed:
+        return _replace(found, job, has_changed(secrets.changed)).with_components(volume)
+    return replace(followed, size=size, effects=(*followed.effects, *waiting, *secrets.effects))
 
 
 def _volume(claim: PersistentVolumeClaim, facts: PodFacts | None = None) -> Component:

@@ -8,11 +8,11 @@ from typing import Final
 from aim_artifacts import SERVICE_NAME
 from aim_artifacts.download_account import DOWNLOAD_ACCOUNT, DownloadAccount
 from aim_artifacts.stage import Seen
-from aim_domain import overlay_env
+from aim_domain import merge_env
 from controller_runtime import FACTS, Component, Effect, Fact, View, get_fact
 from controller_runtime.core import EnvVar, Job
 
-SECRET_VERSIONS: Final = "secret-versions"
+SECRET_VERSIONS: Final = "secret-versions"  # noqa: S105 - the name of an effect
 """Effect: UID and version of the Secrets of a Job."""
 _INTERVAL: Final = timedelta(seconds=60)
 """How often they are read while the Job fails (FW-096)."""
@@ -63,12 +63,18 @@ def watch_secrets(job: Job, names: Iterable[str], components: Iterable[Component
 def secrets_of(seen: Seen, view: View) -> Iterator[str]:
     """Names of the Secrets that the pull or the containers of an artifact's Jobs use."""
     artifact, config = seen.artifact, seen.config_of_jobs
-    for variable in overlay_env(config.env, artifact.spec.env):
+    for variable in merge_env(config.env, artifact.spec.env):
         yield from _named(variable)
     yield from (secret.name for secret in artifact.spec.image_pull_secrets if secret.name)
     account = get_fact(view, FACTS, SERVICE_NAME, DOWNLOAD_ACCOUNT, artifact.namespace).value
     known = None if account is None else account.read(DownloadAccount)
     yield from () if known is None else known.pull_secrets
+
+
+def has_changed(names: Iterable[str]) -> str:
+    """Why a Job is replaced."""
+    named = list(names)
+    return f"{'Secret' if len(named) == 1 else 'Secrets'} {', '.join(named)} changed since it began"
 
 
 def _named(variable: EnvVar) -> Iterator[str]:

@@ -19,7 +19,8 @@ from aim_artifacts.progress import is_mere_progress
 from aim_artifacts.secret_watch import SECRET_VERSIONS
 from aim_artifacts.settings import ArtifactsSettings
 from aim_artifacts.shown import SHOWN
-from aim_domain import POD_ACCESS, POD_EFFECTS, kinds, labels, parts, pod_readers, read_secret_versions
+from aim_domain import POD_ACCESS, POD_EFFECTS, kinds, labels, parts, pod_readers
+from aim_domain.pull_secrets import read_secret_versions
 from controller_runtime import (
     FACTS,
     ApiVerb,

@@ -5,6 +5,7 @@ from datetime import datetime
 from aim_artifacts.conditions import INVALID_SIZE_OUTPUT, RESOURCE_NOT_READY
 from aim_artifacts.job_health import explanation_due, inspect_job_and_pods, pod_reading
 from aim_artifacts.jobs import build_check_size_job, has_other_settings, is_outdated, removal
+from aim_artifacts.secret_watch import has_changed, secrets_of, watch_secrets
 from aim_artifacts.settings import ArtifactsSettings
 from aim_artifacts.size_output import find_size, has_report
 from aim_artifacts.stage import JobSeen, Seen, Stage
@@ -35,9 +36,16 @@ def discover_size(seen: Seen, facts: PodFacts, settings: ArtifactsSettings, now:
         deletes = () if job.deleting else (removal(job, "the settings of its pods have changed"),)
         message = f"{found.what} has not started and is replaced, because the settings of its pods have changed"
         return Stage((Component(_JOB, State.PROGRESSING, RESOURCE_NOT_READY, message),), deletes=deletes)
+    components = inspect_job_and_pods(_JOB, _PODS, found, job, facts=facts, now=now)
+    secrets = watch_secrets(job, secrets_of(seen, facts.view), components, facts.view)
+    if secrets.changed:
+        why = has_changed(secrets.changed)
+        message = f"{found.what} is replaced: {why}"
+        deletes = () if job.deleting else (removal(job, why),)
+        return Stage((Component(_JOB, State.PROGRESSING, RESOURCE_NOT_READY, message),), deletes=deletes)
     return Stage(
-        inspect_job_and_pods(_JOB, _PODS, found, job, facts=facts, now=now),
-        effects=pod_reading(found, facts),
+        components,
+        effects=(*pod_reading(found, facts), *secrets.effects),
         requeue_after=explanation_due(found, now),
     )
 

@@ -5,7 +5,16 @@ from typing import Final
 
 import structlog
 
-from controller_runtime import ApiError, KubeClient, KubeError
+from controller_runtime import (
+    ApiError,
+    Category,
+    ClassifiedError,
+    Effect,
+    EffectError,
+    JsonObject,
+    KubeClient,
+    KubeError,
+)
 from controller_runtime.kinds import SECRET
 from oci_registry import (
     ANONYMOUS,
@@ -65,6 +74,32 @@ async def read_pull_secret(kube: KubeClient, namespace: str, name: str) -> PullS
         return PullSecret(name, uid, version, parse_pull_secret(secret.type, secret.data))
     except InvalidPullSecretError as error:
         return PullSecret(name, uid, version, problem=problem(SecretReason.INVALID, str(error)))
+
+
+async def read_secret_versions(kube: KubeClient, effect: Effect) -> JsonObject:
+    """Effect of parameters ``namespace`` and ``secrets``: UID and version of each, ``null`` for a missing one (FW-096).
+
+    Raises:
+        EffectError: a Secret cannot be read for another reason (DI-074).
+    """
+    namespace = str(effect.params["namespace"])
+    return {"versions": {name: await _version(kube, namespace, str(name)) for name in effect.params["secrets"]}}
+
+
+async def _version(kube: KubeClient, namespace: str, name: str) -> str | None:
+    try:
+        metadata = (await kube.get(SECRET, name, namespace))["metadata"]
+    except KubeError as error:
+        if isinstance(error, ApiError) and error.is_not_found:
+            return None
+        remedy = f"; {REMEDY}" if is_refused(error) else ""
+        raise unreadable_secret(f"Secret {namespace}/{name} cannot be read: {error}{remedy}") from error
+    return f"{metadata['uid']}/{metadata['resourceVersion']}"
+
+
+def unreadable_secret(message: str) -> EffectError:
+    """The failure of a reading that says nothing about the Secret."""
+    return EffectError(ClassifiedError(Category.INFRASTRUCTURE, SecretReason.ACCESS_FAILED, message))
 
 
 def is_refused(error: KubeError) -> bool:

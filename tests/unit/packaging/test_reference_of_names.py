@@ -23,8 +23,10 @@ _OF_NOBODY_OUTSIDE = {
     "FULL_OBJECT",
     "HF_HUB_DISABLE_XET",
     "HF_HUB_ENABLE_HF_TRANSFER",
+    "CERTIFICATE_VERIFY_FAILED",
+    "NO_PROXY",
 }
-"""Between the program and its child, and words of other protocols."""
+"""Between the program and its child, words of other protocols, and what the page has in a sentence for all programs."""
 
 
 def words(*paths: Path) -> Iterator[str]:

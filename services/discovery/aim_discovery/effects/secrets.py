@@ -6,9 +6,8 @@ from typing import Final
 import structlog
 
 from aim_domain import PullSecret, read_pull_secret
-from aim_domain.pull_secrets import REMEDY, is_refused
+from aim_domain.pull_secrets import read_secret_versions, unreadable_secret
 from controller_runtime import (
-    ApiError,
     Category,
     ClassifiedError,
     Effect,
@@ -17,7 +16,7 @@ from controller_runtime import (
     KubeClient,
     KubeError,
 )
-from controller_runtime.kinds import SECRET, SERVICE_ACCOUNT
+from controller_runtime.kinds import SERVICE_ACCOUNT
 from oci_registry import CredentialSet, SecretReason
 
 _log: Final = structlog.get_logger(__name__)
@@ -35,18 +34,7 @@ class PullSecretReader:
         Raises:
             EffectError: a Secret cannot be read for another reason (DI-074).
         """
-        namespace = str(effect.params["namespace"])
-        return {"versions": {name: await self._version(namespace, name) for name in effect.params["secrets"]}}
-
-    async def _version(self, namespace: str, name: str) -> str | None:
-        try:
-            metadata = (await self._kube.get(SECRET, name, namespace))["metadata"]
-        except KubeError as error:
-            if isinstance(error, ApiError) and error.is_not_found:
-                return None
-            remedy = f"; {REMEDY}" if is_refused(error) else ""
-            raise _unreadable(f"Secret {namespace}/{name} cannot be read: {error}{remedy}") from error
-        return f"{metadata['uid']}/{metadata['resourceVersion']}"
+        return await read_secret_versions(self._kube, effect)
 
     async def credentials(self, namespace: str, names: Sequence[str], service_account: str) -> CredentialSet:
         """Credentials in the order of DI-076: the listed Secrets, then those of the service account.
@@ -81,13 +69,9 @@ class PullSecretReader:
         try:
             secret = await read_pull_secret(self._kube, namespace, name)
         except KubeError as error:
-            raise _unreadable(f"pull Secret {namespace}/{name} cannot be read: {error}") from error
+            raise unreadable_secret(f"pull Secret {namespace}/{name} cannot be read: {error}") from error
         if secret.problem is not None:
             if secret.problem.reason is SecretReason.ACCESS_FAILED:
-                raise _unreadable(secret.problem.message)
+                raise unreadable_secret(secret.problem.message)
             _log.warning("pull secret has no usable credentials", cause=secret.problem.message)
         return secret
-
-
-def _unreadable(message: str) -> EffectError:
-    return EffectError(ClassifiedError(Category.INFRASTRUCTURE, SecretReason.ACCESS_FAILED, message))
