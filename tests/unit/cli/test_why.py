@@ -20,7 +20,7 @@ from aim_cli.why.chain import causes
 from aim_cli.why.command import answer, lines_of, why
 from aim_cli.why.remedies import REMEDIES, remedy_of
 from aim_domain import labels
-from aim_domain.naming import claim_name, http_route_name, inference_service_name
+from aim_domain.naming import claim_name, download_job_name, http_route_name, inference_service_name
 
 TEAM = "team"
 
@@ -387,3 +387,46 @@ def test_a_pause_and_a_deletion_are_in_the_way_of_what_is_not_ready() -> None:
     well = obj(kinds.AIM_SERVICE, "chat")
     well["metadata"]["annotations"] = {labels.ANNOTATION_PAUSED: "true"}
     assert blockers_of(kinds.AIM_SERVICE, well) == ()
+
+
+@pytest.mark.spec("FW-605")
+def test_a_claim_without_a_volume_is_the_cause_of_a_pod_that_waits_for_it() -> None:
+    artifact = obj(kinds.AIM_ARTIFACT, "nosc", "CachePvcReady", "DownloadJobPodsReady")
+    claim = make(CLAIM, claim_name("nosc", artifact["metadata"]["uid"]), namespace=TEAM, spec={}, status={})
+    pod = make(
+        POD, "download-x", namespace=TEAM, labels={labels.CACHE_NAME: "nosc"}, spec={}, status={"phase": "Pending"}
+    )
+    waits = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no node"}
+    pod["status"]["conditions"] = [waits]
+    known = Objects(
+        (kinds.AIM_ARTIFACT, artifact),
+        (POD, pod),
+        (CLAIM, claim),
+        (
+            EVENT,
+            event(POD, "download-x", "FailedScheduling", "pod has unbound immediate PersistentVolumeClaims", LATER),
+        ),
+        (
+            EVENT,
+            event(CLAIM, claim["metadata"]["name"], "ProvisioningFailed", 'storageclass "fast-typo" not found', LATER),
+        ),
+    )
+    told = lines(known, kinds.AIM_ARTIFACT, "nosc")
+    assert told[1].endswith('ProvisioningFailed: storageclass "fast-typo" not found')
+    assert "storage class" in told[2]
+
+
+@pytest.mark.spec("FW-605")
+def test_the_job_whose_pods_are_refused_is_named_with_the_words_of_the_quota() -> None:
+    artifact = obj(kinds.AIM_ARTIFACT, "w", "DownloadJobReady", "DownloadJobPodsReady")
+    job = download_job_name("w", artifact["metadata"]["uid"])
+    known = Objects(
+        (kinds.AIM_ARTIFACT, artifact),
+        (EVENT, event(JOB, job, "FailedCreate", "failed quota: team: must specify limits.cpu", LATER)),
+    )
+    told = lines(known, kinds.AIM_ARTIFACT, "w")
+    assert told[1].startswith(f"because Event {TEAM}/{job}.FailedCreate: FailedCreate: failed quota")
+    assert "resourcequota" in told[2]
+
+
+LATER = "2025-12-31T00:00:00Z"

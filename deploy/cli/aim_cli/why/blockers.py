@@ -9,7 +9,14 @@ from aim_cli.cluster import resources
 from aim_cli.cluster.refs import JsonObject, Ref
 from aim_cli.cluster.resources import CLAIM, EVENT, GATEWAY, HTTP_ROUTE, JOB, POD, Resource
 from aim_domain import labels
-from aim_domain.naming import claim_name, http_route_name, inference_service_name, optional_label_value
+from aim_domain.naming import (
+    check_size_job_name,
+    claim_name,
+    download_job_name,
+    http_route_name,
+    inference_service_name,
+    optional_label_value,
+)
 
 _READY: Final = "Ready"
 _SUMMARIES: Final = frozenset({_READY, "ConfigValid", "AuthValid", "DependenciesReachable"})
@@ -202,6 +209,14 @@ def _claim_of_artifact(obj: JsonObject) -> Iterable[Towards]:
     yield Ref(CLAIM, namespace, claim_name(name, obj["metadata"]["uid"]))
 
 
+def _events_of_jobs(obj: JsonObject) -> Iterable[Towards]:
+    """Warnings about the Jobs of an artifact, such as of a quota that refuses their pods."""
+    name, namespace = _named(obj)
+    uid = obj["metadata"]["uid"]
+    for job in (check_size_job_name(name, uid), download_job_name(name, uid)):
+        yield from _warnings(JOB, {"metadata": {"name": job, "namespace": namespace}})
+
+
 def _pods_of_artifact(obj: JsonObject) -> Iterable[Towards]:
     name, namespace = _named(obj)
     yield _labelled(namespace, labels.CACHE_NAME, name)
@@ -250,6 +265,8 @@ _LEADS: Final[Mapping[tuple[str, str], Callable[[JsonObject], Iterable[Towards]]
         ("AIMTemplateCache", "ServiceTemplateReady"): _template_of_cache,
         ("AIMTemplateCache", "ArtifactsReady"): _artifacts_of_cache,
         ("AIMArtifact", "CachePvcReady"): _claim_of_artifact,
+        ("AIMArtifact", "CheckSizeJobReady"): _events_of_jobs,
+        ("AIMArtifact", "DownloadJobReady"): _events_of_jobs,
         ("AIMArtifact", "CheckSizeJobPodsReady"): _pods_of_artifact,
         ("AIMArtifact", "DownloadJobPodsReady"): _pods_of_artifact,
         ("AIMServiceTemplate", "ModelReady"): _model_of_template,
@@ -321,8 +338,9 @@ def _warnings(kind: Resource, obj: JsonObject) -> Iterable[Towards]:
 
     def matches(event: JsonObject) -> bool:
         about = event.get("involvedObject") or {}
-        whom = (about.get("kind"), about.get("name"), about.get("uid") or uid)
-        return event.get("type") == "Warning" and whom == (kind.kind, name, uid)
+        whom = (about.get("kind"), about.get("name"))
+        is_same = uid is None or (about.get("uid") or uid) == uid
+        return event.get("type") == "Warning" and whom == (kind.kind, name) and is_same
 
     yield Search(EVENT, namespace, matches, fields=f"involvedObject.name={name}")
 

@@ -16,6 +16,21 @@ _MADE: Final = frozenset({CLAIM, HTTP_ROUTE, INFERENCE_SERVICE})
 """What the platform makes by itself for an object."""
 
 
+_UNBOUND: Final = "unbound immediate PersistentVolumeClaims"
+"""What the scheduler says of a pod whose claim has no volume: why not, the claim's Events say."""
+_ROOTS: Final = frozenset(
+    {"GPUNotAvailable", "GPUNotSchedulable", "VRAMNotAvailable", "ProvisioningFailed", "FailedCreate"}
+)
+"""Reasons behind which there is no other."""
+
+
+def rank(way: tuple["Link", ...]) -> tuple[bool, bool, int]:
+    """Sorts ways, the one to read first first: causes before their consequences, then the longest (FW-605)."""
+    last = way[-1].blocker
+    is_consequence = last is not None and _UNBOUND in last.message
+    return is_consequence, last is None or last.reason not in _ROOTS, -len(way)
+
+
 @dataclass(frozen=True, slots=True)
 class Link:
     """An object, and what keeps it from being ready; ``blocker`` is ``None`` where the object itself is missing."""

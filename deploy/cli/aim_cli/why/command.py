@@ -10,7 +10,7 @@ from aim_cli.cluster.refusals import remarks as unread
 from aim_cli.cluster.resources import AIM_ARTIFACT, CLAIM, POD
 from aim_cli.errors import Exit
 from aim_cli.sizes import age
-from aim_cli.why.chain import Link, causes
+from aim_cli.why.chain import Link, causes, rank
 from aim_cli.why.holders import REASONS, Holder, holders, told
 from aim_cli.why.remedies import is_known, remedy_of
 from aim_domain import labels
@@ -48,7 +48,7 @@ def why(cluster: Cluster, start: Ref) -> Told:
     if obj is None:
         return Told(start, None)
     # Of causes equally deep the one first that somebody can do something about.
-    ways = sorted(causes(cluster, start, obj), key=lambda way: (-len(way), not is_known(way[-1])))
+    ways = sorted(causes(cluster, start, obj), key=lambda way: (*rank(way), not is_known(way[-1])))
     status = (obj.get("status") or {}).get("status") or (obj.get("status") or {}).get("phase") or "no status"
     held = _held(cluster, ways[0][-1]) if ways else ()
     return Told(start, status, tuple(ways), held)

@@ -32,6 +32,15 @@ REMEDIES: Final[Mapping[str, str]] = MappingProxyType(
         "Unschedulable": "free what it asks for, or add nodes: kubectl describe {what}",
         "FailedScheduling": "free what the pod asks for, or add nodes: kubectl describe {what}",
         "GPUNotAvailable": "add a node with that GPU, or choose another template: kubectl get nodes --show-labels",
+        "GPUNotSchedulable": "uncordon a node, or set predictors.tolerations of the runtime config: kubectl get nodes",
+        "ProvisioningFailed": (
+            "name a storage class that exists and provides the access mode: kubectl get storageclass"
+        ),
+        "FailedCreate": (
+            "correct what it names (kubectl get resourcequota,limitrange -n {namespace}), or set jobs or predictors of "
+            "the runtime config"
+        ),
+        "Suspended": "see the queue that holds it: kubectl describe {what}",
         "GatewayNotConfigured": "set routing.gatewayRef in the service or its runtime config",
         "HTTPRoutePending": "see whether a controller serves the gateway: kubectl describe {what}",
         "PathTemplateInvalid": "correct the path template: kubectl edit {what}",
