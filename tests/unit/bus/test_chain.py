@@ -258,6 +258,25 @@ def test_a_version_that_the_history_was_spared_is_the_one_before_under_its_own_n
         assert told.state.json() == {"metadata": {"resourceVersion": "55"}}
 
 
+@pytest.mark.spec("FW-446", "FW-816")
+@pytest.mark.parametrize(
+    ("wanted", "previous", "found"),
+    [
+        (Version("u", "60", 6, "e1"), 4, 6),
+        # What was written and never came over the bus may not have been published before the publisher was killed.
+        (Version("u", "60"), 4, None),
+        # Something else lay between.
+        (Version("u", "60", 6, "e1"), 5, None),
+        (Version("u", "60", 6, "e2"), 4, None),
+    ],
+)
+def test_what_the_history_was_spared_is_found_although_the_next_version_begins_an_epoch(
+    wanted: Version, previous: int, found: int | None
+) -> None:
+    told = find(chained([version(4, 0), version(9, previous, epoch="e2")], None), wanted)
+    assert (None if told is None else told.sequence) == found
+
+
 @pytest.mark.spec("FW-496")
 def test_a_fact_that_cannot_be_read_may_have_been_observed_since_the_one_before() -> None:
     versions = [

@@ -300,12 +300,22 @@ def _repeated(versions: Sequence[LoggedVersion], wanted: Version) -> LoggedVersi
 
     Between two neighbours of an unbroken chain there is nothing else, so their places prove it. That the next one is
     known is part of the proof: what follows the last one may be anything.
+
+    A version that came over the bus was in the stream, so it is a repetition also where the next one begins another
+    epoch, if that one names the version before as its predecessor. Of what was only written that proves nothing: a
+    publisher that is killed may never have published it.
     """
     for before, after in pairwise(versions):
         same = before.state.uid == wanted.uid and not before.deleted
-        if same and after.hole is None and _between(before, wanted, after):
+        if same and _is_unbroken(before, wanted, after) and _between(before, wanted, after):
             return _under_its_own_name(before, wanted)
     return None
+
+
+def _is_unbroken(before: LoggedVersion, wanted: Version, after: LoggedVersion) -> bool:
+    if after.hole is Hole.EPOCH and wanted.sequence is not None:
+        return not after.state.gap and after.state.previous == before.sequence
+    return after.hole is None
 
 
 def _between(before: LoggedVersion, wanted: Version, after: LoggedVersion) -> bool:
