@@ -1,6 +1,6 @@
 """The routing part of an AIMService: its HTTPRoute, ``HTTPRouteReady`` and ``status.routing`` (routing.md)."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Final
@@ -8,6 +8,7 @@ from typing import Final
 from aim_domain import (
     AIMService,
     HTTPRoute,
+    LabelPropagation,
     ParentReference,
     RoutingSettings,
     disabled_by,
@@ -42,7 +43,7 @@ from aim_routing.conflict import (
 )
 from aim_routing.path import PathProblem, path_of
 from aim_routing.reservation import NO_LIMITS, limits_of
-from aim_routing.route import build_route
+from aim_routing.route import build_route, stream_event
 from controller_runtime import (
     BRIEFLY,
     GRACE_PERIOD,
@@ -103,32 +104,48 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
         waiting = path.problem is PathProblem.NOT_YET and found.value is None
         desired = pending(path.message) if waiting else broken("PathTemplateInvalid", path.message)
         return _keeping(service, desired, found.value, view, now)
-    gateway = _gateway(settings)
-    address = address_of(gateway, service.namespace, settings.hostnames, path.value)
-    in_effect = None if found.value is None else address_in_effect(found.value)
-    claim = claim_of(service, found.value, address, now)
+    wanted = _Wanted(settings, path.value, config.spec.label_propagation)
+    return _at_address(service, wanted, found.value, view, now)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What the route shall be made from; the settings are without fault."""
+
+    settings: RoutingSettings
+    path: str
+    propagation: LabelPropagation | None
+
+
+def _at_address(service: AIMService, wanted: _Wanted, route: HTTPRoute | None, view: View, now: datetime) -> Plan:
+    """The route at its address, unless that is another's or reserved."""
+    settings, gateway = wanted.settings, _gateway(wanted.settings)
+    address = address_of(gateway, service.namespace, settings.hostnames, wanted.path)
+    in_effect = None if route is None else address_in_effect(route)
+    claim = claim_of(service, route, address, now)
     rivals = rivals_of(view, service, claim)
     # What is in effect stays; an administrator ends it by deleting the route (RT-216).
     limits = limits_of(view, service, address, settings.path_template) if in_effect != address else NO_LIMITS
     refusal = _refusal(service, claim, rivals) or limits.refusal
     if refusal is not None:
-        return _keeping(service, refusal, found.value, view, now)
+        return _keeping(service, refusal, route, view, now)
     unknown = rivals.error or limits.error
     if unknown is not None and in_effect != address:
         # An address is only taken by a process that can see that it is free; one that is served stays.
-        return _failed(service, unknown, view.failing_since, found.value, now)
-    child = build_route(service, settings, path.value, config.spec.label_propagation, claim.stamp)
+        return _failed(service, unknown, view.failing_since, route, now)
+    child = build_route(service, settings, wanted.path, wanted.propagation, claim.stamp)
     # What the gateway said is about the route as it was; the plan that carries this applies the new one.
-    told = None if in_effect != address else found.value
+    told = None if in_effect != address else route
     desired = awaiting(child.name, child.namespace, gateway) if told is None else acceptance(told, gateway)
-    conflict = shared_path_event(rivals, service, gateway, path.value)
-    quiet = _untold(service, desired, found.value, now)
+    notes = (shared_path_event(rivals, service, gateway, wanted.path), stream_event(settings.request_timeout, route))
+    events = tuple(one for one in notes if one is not None)
+    quiet = _untold(service, desired, route, now)
     if quiet is not None:
-        return Plan(children=(child,), requeue_after=quiet, events=() if conflict is None else (conflict,))
+        return Plan(children=(child,), requeue_after=quiet, events=events)
     early = _too_early_to_tell(service, desired, now)
     desired = replace(desired, keep=early is not None)
-    plan = replace(_report(service, desired, found.value, now, child), requeue_after=early)
-    return plan if conflict is None else replace(plan, events=(*plan.events, conflict))
+    plan = replace(_report(service, desired, route, now, child), requeue_after=early)
+    return replace(plan, events=(*plan.events, *events))
 
 
 def is_controlled_by(route: HTTPRoute, service: AIMService) -> bool:

@@ -1,14 +1,18 @@
 """The HTTPRoute of a service (RT-040…RT-057)."""
 
 from datetime import datetime
+from typing import Final
 
-from aim_domain import AIMService, LabelPropagation, RoutingSettings, child_labels, labels
+from aim_domain import AIMService, HTTPRoute, LabelPropagation, RoutingSettings, child_labels, labels
 from aim_domain.kinds import HTTP_ROUTE
 from aim_domain.naming import http_route_name, label_value, predictor_name
 from aim_domain.parts import HTTP_ROUTES
 from aim_routing.address import canonical_hostnames
-from controller_runtime import Child, JsonObject, kind_of, timestamp, to_json
+from controller_runtime import Child, Event, EventType, JsonObject, kind_of, parse_seconds, timestamp, to_json
 
+STREAMS_LIMITED: Final = "StreamsLimited"
+LONG_ANSWER_SECONDS: Final = 600
+"""A long answer of a slow model takes minutes; a limit below this is worth a warning."""
 BACKEND_PORT = 80
 """Port of the Service that KServe makes for the predictor (RT-052)."""
 
@@ -41,6 +45,26 @@ def build_route(
     if settings.hostnames:
         spec["hostnames"] = list(canonical_hostnames(settings.hostnames))
     return Child(HTTP_ROUTES, kind_of({"metadata": metadata, "spec": spec}, HTTP_ROUTE))
+
+
+def stream_event(timeout: str | None, route: HTTPRoute | None) -> Event | None:
+    """The event of a new limit that ends streamed answers; none once the route has it (RT-219).
+
+    Args:
+        timeout: as a Gateway API duration; ``None`` where the route has none.
+        route: as it is stored.
+    """
+    rule = route.spec.rules[0] if route is not None and route.spec.rules else None
+    if rule is not None and (rule.timeouts.request if rule.timeouts else None) == timeout:
+        return None
+    remedy = "spec.routing.requestTimeout: 0s has none"
+    if timeout is None:
+        limit = "the gateway's own limit ends requests, streamed answers included (15s with Envoy Gateway)"
+        return Event(EventType.NORMAL, STREAMS_LIMITED, f"the route has no requestTimeout: {limit}; {remedy}")
+    if not 0 < parse_seconds(timeout) < LONG_ANSWER_SECONDS:
+        return None
+    message = f"requestTimeout {timeout} ends each request after that time, streamed answers included; {remedy}"
+    return Event(EventType.WARNING, STREAMS_LIMITED, message)
 
 
 def _labels(service: AIMService, propagation: LabelPropagation | None) -> dict[str, str]:

@@ -465,3 +465,30 @@ def test_a_name_that_is_no_label_value_is_cut_to_one() -> None:
         RECONCILER, (known := world(long)).object(SERVICES, "ml-team", f"{'x' * 62}.chat"), known.view(), NOW
     )
     assert found.children[0].body["metadata"]["labels"]["aim.eai.amd.com/service"] == "x" * 62
+
+
+@pytest.mark.spec("RT-219")
+@pytest.mark.parametrize(
+    ("timeout", "told"),
+    [
+        (None, "Normal"),
+        ("15s", "Warning"),
+        ("120s", "Warning"),
+        ("599s", "Warning"),
+        ("10m", None),
+        ("1h", None),
+        ("0s", None),
+    ],
+)
+def test_a_limit_that_ends_streams_is_told_once(timeout: str | None, told: str | None) -> None:
+    routing = {"enabled": True, "gatewayRef": GATEWAY, **({} if timeout is None else {"requestTimeout": timeout})}
+    known = world(service(routing))
+    first = passes(known)
+    events = [one for one in first.events if one.reason == "StreamsLimited"]
+    assert [one.type.value for one in events] == ([] if told is None else [told])
+    assert all("streamed answers included" in one.message for one in events)
+    assert all("spec.routing.requestTimeout: 0s" in one.message for one in events)
+    known.put(HTTP_ROUTES, stored_route(first))
+    assert [one for one in passes(known).events if one.reason == "StreamsLimited"] == []
+    known.put(SERVICES, service({**routing, "requestTimeout": "30s"}))
+    assert [one.type.value for one in passes(known).events if one.reason == "StreamsLimited"] == ["Warning"]
