@@ -121,6 +121,7 @@ from .pods.settings import settings_hash as settings_hash
 from .pods.settings import strategy_of as strategy_of
 from .pods.settings import tolerations as tolerations
 from .pods.settings import with_settings as with_settings
+from .propagation import claims_ownership as claims_ownership
 from .propagation import compile_pattern as compile_pattern
 from .pull_secrets import PullSecret as PullSecret
 from .pull_secrets import mirror_credentials as mirror_credentials

@@ -16,6 +16,43 @@ from aim_domain.api.runtime_config import LabelPropagation
 
 MAX_PATTERNS: Final = 64
 """Patterns of one list that are read; the definition refuses more, which an older object may still hold (RC-165)."""
+_OWNER_KEYS: Final = frozenset(
+    {
+        "app.kubernetes.io/instance",
+        "app.kubernetes.io/managed-by",
+        "pod-template-hash",
+        "controller-revision-hash",
+        "controller-uid",
+        "job-name",
+    }
+)
+"""Argo CD's label of old, Helm's, and what workload controllers find their pods by."""
+_OWNER_PREFIXES: Final = ("olm.",)
+_OWNER_DOMAINS: Final = (
+    "argoproj.io",
+    "fluxcd.io",
+    "helm.sh",
+    "kubectl.kubernetes.io",
+    "applyset.kubernetes.io",
+    "addonmanager.kubernetes.io",
+    "batch.kubernetes.io",
+    "config.kubernetes.io",
+    "config.k8s.io",
+    "cli-utils.sigs.k8s.io",
+    "kustomize.config.k8s.io",
+    "configmanagement.gke.io",
+    "configsync.gke.io",
+    "operators.coreos.com",
+    "cattle.io",
+    "k14s.io",
+    "carvel.dev",
+    "crossplane.io",
+    "kro.run",
+    "pulumi.com",
+    "tanka.dev",
+    "skaffold.dev",
+)
+"""Domains of keys, with all below them, by which tools find what they have applied."""
 MAX_PATTERN: Final = 317
 """Characters of a pattern: the longest label key has as many (RC-165)."""
 
@@ -31,8 +68,25 @@ def propagated_labels(parent: Mapping[str, str], settings: LabelPropagation | No
 
 
 def is_propagated(key: str, patterns: Iterable[str]) -> bool:
-    """Whether a key is one of our own, or matches a pattern."""
-    return key.startswith(labels.PREFIX) or _matcher(tuple(patterns)[:MAX_PATTERNS]).accepts(key)
+    """Whether a key is one of our own, or matches a pattern and claims nothing for another tool (RC-171)."""
+    if key.startswith(labels.PREFIX):
+        return True
+    return not claims_ownership(key) and _matcher(tuple(patterns)[:MAX_PATTERNS]).accepts(key)
+
+
+def claims_ownership(key: str) -> bool:
+    """Whether a label or annotation tells a deployment tool that the object is its own (RC-171).
+
+    On a child it would make Argo CD, Flux, Helm or kubectl prune what they have not applied; children that several
+    services share would go with the first of them.
+
+    >>> claims_ownership("kustomize.toolkit.fluxcd.io/name"), claims_ownership("app.kubernetes.io/part-of")
+    (True, False)
+    """
+    domain, slash, _ = key.partition("/")
+    if not slash:
+        return key in _OWNER_KEYS or key.startswith(_OWNER_PREFIXES)
+    return key in _OWNER_KEYS or any(domain == one or domain.endswith(f".{one}") for one in _OWNER_DOMAINS)
 
 
 def matches(pattern: str, key: str) -> bool:

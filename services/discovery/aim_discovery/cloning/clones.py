@@ -5,12 +5,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from aim_domain import claims_ownership
 from controller_runtime import JsonObject
 
 MODEL_VARIABLE: Final = "AIM_GPU_MODEL"
 """By this variable the runtime is asked for the profile of the source GPU (DI-374)."""
 
-_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+_OF_ENGINE: Final = "app.kubernetes.io/managed-by"
+"""Says aim-engine on templates that discovery made."""
 _KEPT: Final = ("labels", "annotations", "ownerReferences")
 _LONGEST_NAME: Final = 63
 
@@ -45,8 +47,10 @@ def clone(template: JsonObject, source: str, target: str) -> JsonObject:
     """A manifest like the template, for the target GPU, with the profile of the source GPU (DI-372)."""
     metadata, spec = template["metadata"], template["spec"]
     kept = {name: metadata[name] for name in _KEPT if metadata.get(name)}
-    if "annotations" in kept:
-        kept["annotations"] = {key: text for key, text in kept["annotations"].items() if key != _LAST_APPLIED}
+    for name in ("labels", "annotations"):
+        # The clone is another object: no tool has applied it.
+        if name in kept:
+            kept[name] = {key: text for key, text in kept[name].items() if not _is_of_a_tool(key)}
     hardware = spec.get("hardware") or {}
     gpu = {**(hardware.get("gpu") or {}), "model": target}
     return {
@@ -55,6 +59,10 @@ def clone(template: JsonObject, source: str, target: str) -> JsonObject:
         "metadata": {"name": clone_name(metadata["name"], source, target), **kept},
         "spec": {**spec, "hardware": {**hardware, "gpu": gpu}, "env": _env(spec.get("env") or [], source)},
     }
+
+
+def _is_of_a_tool(key: str) -> bool:
+    return claims_ownership(key) and key != _OF_ENGINE
 
 
 def clone_name(name: str, source: str, target: str) -> str:
