@@ -42,7 +42,7 @@ SPREAD: Final = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNo
 FULL: Final[JsonObject] = {
     "manager": {"replicas": 2, "env": [{"name": "HTTPS_PROXY", "value": "http://proxy:3128"}]},
     "services": {"serving": {"resources": {"limits": {"memory": "8Gi"}}}, "routing": {"replicas": 0}},
-    "registries": {"registries": {"docker.io": {"mirrors": [{"url": "https://mirror.example"}]}}},
+    "registries": {"docker.io": {"mirrors": [{"url": "https://mirror.example"}]}},
     "rbacHelpers": {"aggregate": True},
     "nats": {
         "replicas": 3,

@@ -427,6 +427,38 @@ class Global(_Values):
     image_pull_secrets: PullSecrets = Field([], description="of all pods, before their own")
 
 
+class RegistryMirror(_Values):
+    """An endpoint that is asked instead of a registry."""
+
+    url: str = Field(pattern="^https?://[^/?#@]+(/[^?#]*)?$")
+    ca_file: str = Field("", description="in the pods; see services.<name>.extraVolumes")
+    insecure_skip_verify: bool = False
+    secret_name: str = Field("", description="a pull secret in the namespace of the release")
+
+
+class RegistryUpstream(_Values):
+    """How, and whether, the registry itself is asked."""
+
+    enabled: bool = True
+    plain_http: bool = False
+    ca_file: str = Field("", description="in the pods; see services.<name>.extraVolumes")
+    insecure_skip_verify: bool = False
+
+
+class RegistryRules(_Values):
+    """Where the images of a registry are looked up."""
+
+    mirrors: list[RegistryMirror] = []
+    upstream: RegistryUpstream = RegistryUpstream()
+
+
+RegistryHost = Annotated[
+    str, Field(pattern=r"^(\*|[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]+)?|\[[0-9A-Fa-f:.]+\](:[0-9]+)?)$")
+]
+Registries = Annotated[dict[RegistryHost, RegistryRules], Field(json_schema_extra={"additionalProperties": False})]
+"""Rules by host and port, or `*` for all others."""
+
+
 class Values(_Values):
     """All values of the chart aim-engine."""
 
@@ -435,7 +467,7 @@ class Values(_Values):
     manager: Workload = Workload()
     services: Services = Services()
     direct_watch: bool = Field(True, description="read the API server while the broker is away; adds list and watch")
-    registries: Object = Field({}, description="mirrors and insecure registries (FW-382); empty = none")
+    registries: Registries = Field({}, description="mirrors and insecure registries by host (FW-382); empty = none")
     service_account: ServiceAccount = ServiceAccount()
     rbac_helpers: RbacHelpers = RbacHelpers()
     secrets: Secrets = Secrets()

@@ -1,12 +1,13 @@
 """What the running workload, the route and the autoscaler make of the status (serving.md sections 11 and 12)."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from support.builders import NOW, BuiltWorld, condition, fact, make, terminated, waiting
 from support.live import Live
 from support.serving import (
+    EARLIER,
     GATEWAY,
     TEAM,
     WORKLOAD,
@@ -32,6 +33,7 @@ from support.serving import (
 from aim_domain import ResolvedReference, kinds, labels
 from aim_domain.parts import INFERENCE_SERVICES, PREDICTOR_PODS, SERVICES
 from aim_domain.pods.facts import POD_EVENTS, POD_LOG
+from aim_serving.autoscaler_health import METRICS_GRACE
 from aim_serving.model_health import model_component
 from aim_serving.model_search import ModelResult
 from aim_serving.scaler_leftovers import SCALER_REMOVAL
@@ -293,7 +295,7 @@ def autoscaler(*conditions: JsonObject) -> JsonObject:
     ("conditions", "ready", "reason", "value"),
     [
         ([], None, "WaitingForMetrics", "Starting"),
-        ([condition("ScalingActive", False)], True, "MetricsFailed", "Failed"),
+        ([condition("ScalingActive", False)], True, "MetricsFailed", "Degraded"),
         ([condition("ScalingActive", True), condition("AbleToScale", False)], True, "ScaleTargetNotReady", "Starting"),
         ([condition("ScalingActive", True), condition("AbleToScale", True)], True, "HPAOperational", "Running"),
         ([condition("ScalingActive", True)], True, "HPAOperational", "Running"),
@@ -308,6 +310,28 @@ def test_autoscaler(conditions: list[JsonObject], ready: bool | None, reason: st
     assert (seen[1], overall(plan)) == (reason, value)
     assert plan.status is not None
     assert plan.status["runtime"]["replicas"] == "2/4 (1-8)"
+
+
+@pytest.mark.spec("SV-207", "AT-113")
+def test_a_service_that_has_just_become_ready_waits_for_the_first_metrics_of_its_pods() -> None:
+    service = aim_service(template={"name": "qwen3-lat"}, minReplicas=1, maxReplicas=8)
+    pod = predictor_pod("Running", ready=True)
+
+    def seen(since: datetime, created: datetime = EARLIER) -> tuple[str, str, float | None]:
+        scaler = autoscaler(condition("ScalingActive", False))
+        scaler["metadata"]["creationTimestamp"] = created.isoformat()
+        own = workload(service, ready=True, since=since)
+        plan = plan_for(
+            serving_world(service, template(), model(), node(), cache("qwen3-lat-a04542d9"), own, scaler, pod)
+        )
+        told = condition_of(plan, "HPAReady")
+        assert told is not None
+        return told[1], overall(plan), plan.requeue_after
+
+    grace = METRICS_GRACE.total_seconds()
+    assert seen(NOW - timedelta(seconds=20)) == ("WaitingForMetrics", "Starting", grace - 20)
+    assert seen(NOW - timedelta(hours=1), NOW - timedelta(seconds=5)) == ("WaitingForMetrics", "Starting", grace - 5)
+    assert seen(NOW - METRICS_GRACE)[:2] == ("MetricsFailed", "Degraded")
 
 
 @pytest.mark.spec("SV-211")

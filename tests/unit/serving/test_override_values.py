@@ -216,8 +216,8 @@ def test_a_route_that_is_there_missing_or_cannot_be() -> None:
     ("conditions", "ready", "state", "reason"),
     [
         ([], False, State.PROGRESSING, "WaitingForMetrics"),
-        ([], True, State.FAILED, "MetricsFailed"),
-        ([condition("ScalingActive", False)], True, State.FAILED, "MetricsFailed"),
+        ([], True, State.DEGRADED, "MetricsFailed"),
+        ([condition("ScalingActive", False)], True, State.DEGRADED, "MetricsFailed"),
         ([condition("ScalingActive", False)], False, State.PROGRESSING, "WaitingForMetrics"),
         ([condition("ScalingActive", True)], True, State.READY, "HPAOperational"),
         ([condition("ScalingActive", True), condition("AbleToScale", True)], True, State.READY, "HPAOperational"),

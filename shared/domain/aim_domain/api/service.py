@@ -94,7 +94,7 @@ class PodMetric(ApiModel):
     backend: Annotated[MetricBackend, DEFAULTED] = MetricBackend.OPENTELEMETRY
     """Backend of the metric."""
     server_address: str | None = None
-    """Address of the scaler; defaults to keda-otel-scaler.keda.svc:4317."""
+    """Address of the scaler; defaults to keda-otel-scaler.keda.svc:4318."""
     metric_names: Items[str] = ()
     """Metrics that the pods export."""
     query: str | None = None
