@@ -32,6 +32,7 @@ class CacheState:
         retries: ``status.cache.retryAttempts``.
         repaired: whether this pass gives the cache another env (SV-269).
         moving_from: the template that the InferenceService goes on with until this cache is Ready (SV-171).
+        lost: claims that its pods mount and that are gone or being deleted (SV-324).
     """
 
     cache: AIMTemplateCache | None
@@ -43,6 +44,7 @@ class CacheState:
     retries: int
     repaired: bool = False
     moving_from: str = ""
+    lost: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,8 @@ class CacheVerdict:
 def judge_cache(state: CacheState) -> CacheVerdict:
     """How the cache is doing, and what goes on meanwhile."""
     verdict = _judge(state)
+    if state.lost and verdict.component.effective_state is not State.FAILED and not verdict.component.errors:
+        return replace(verdict, component=_deleted(state.lost, verdict.component))
     component = verdict.component
     if not state.moving_from or component.effective_state is State.READY:
         return verdict
@@ -69,6 +73,16 @@ def judge_cache(state: CacheState) -> CacheVerdict:
         f"{component.effective_message}; until it is ready the InferenceService keeps template {state.moving_from}"
     )
     return replace(verdict, component=replace(component, message=message))
+
+
+def _deleted(claims: Iterable[str], component: Component) -> Component:
+    """Somebody has deleted the artifacts of a service that runs: its pods go when the weights are there again."""
+    message = (
+        f"PersistentVolumeClaim {', '.join(claims)} deleted while pods of the InferenceService mount it: the weights "
+        "are downloaded again, and then the pods are replaced; delete the AIMService before its AIMArtifacts. "
+        f"{component.effective_message}"
+    )
+    return _cache(State.DEGRADED, "WeightsDeleted", message)
 
 
 def _judge(state: CacheState) -> CacheVerdict:

@@ -280,6 +280,20 @@ def _lost_claims(view: View, running: InferenceService, cache: AIMTemplateCache)
     return any(one.error is None and (one.value is None or one.value.deleting) for one in found)
 
 
+def _deleted_in_use(view: View, seen: Situation) -> tuple[str, ...]:
+    """Claims that pods mount and that are being deleted, or are gone and no longer the cache's (SV-324)."""
+    cache, running = seen.cache.value, seen.running
+    if cache is None or running is None or seen.moving_from:
+        return ()
+    listed = claims_of_cache(cache)
+    found = ((claim, view.get(ARTIFACT_CLAIMS, running.namespace, claim)) for claim in claims_of_workload(running))
+    return tuple(
+        name
+        for name, one in found
+        if one.error is None and (one.value.deleting if one.value is not None else name not in listed)
+    )
+
+
 def _inputs_are_sound(view: View, seen: Situation) -> bool:
     """Whether nothing but the gate decides about the InferenceService; the other inputs close the gate (SV-223)."""
     return view.failure is None and not seen.faults and seen.config.error is None and seen.routing.fault is None
@@ -335,6 +349,7 @@ def _judge_cache(view: View, service: AIMService, seen: Situation, *, repaired: 
         moving_from=seen.moving_from,
         cacheable=template is None or bool(template.status.model_sources),
         retries=_retries(service),
+        lost=_deleted_in_use(view, seen),
     )
     return judge_cache(state)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 import pytest
-from support.builders import make
+from support.builders import NOW, make
 from support.predictors import USUAL
 from support.serving import (
     ARTIFACT,
@@ -85,6 +85,27 @@ def test_volumes_follow_a_rebuilt_cache_once_the_old_claim_is_gone() -> None:
     stale.make_stale(ARTIFACT_CLAIMS)
     (body,) = children_of(plan_for(stale), "InferenceService")
     assert body["spec"]["predictor"]["volumes"][1]["name"] == "weights"
+
+
+@pytest.mark.spec("SV-324")
+def test_weights_that_are_deleted_in_use_are_spoken_of() -> None:
+    service = aim_service()
+    emptied = cache(USUAL, status="Progressing")
+    emptied["status"]["artifacts"]["Qwen/Qwen3-32B"]["persistentVolumeClaim"] = None
+    named = {"namespace": TEAM, "labels": {"aim.eai.amd.com/cache.name": "x"}}
+    claim = make(kinds.PERSISTENT_VOLUME_CLAIM, CLAIM, **named)
+    leaving = make(
+        kinds.PERSISTENT_VOLUME_CLAIM, CLAIM, deleting=NOW, finalizers=["kubernetes.io/pvc-protection"], **named
+    )
+    around = (service, template(), model(), node(), workload(service, ready=True), predictor_pod("Running", ready=True))
+    for objects in ((emptied,), (cache(USUAL), leaving), (emptied, leaving)):
+        plan = plan_for(serving_world(*around, *objects))
+        assert condition_of(plan, "CacheReady") == ("False", "WeightsDeleted")
+        assert CLAIM in message_of(plan, "CacheReady")
+        assert overall(plan) == "Degraded"
+        assert {one.type.value for one in plan.events if one.reason == "WeightsDeleted"} == {"Warning"}
+    for objects in ((cache(USUAL), claim), (cache(USUAL),)):
+        assert condition_of(plan_for(serving_world(*around, *objects)), "CacheReady") == ("True", "CacheReady")
 
 
 @pytest.mark.spec("SV-171", "SV-142", "SV-118", "AT-162")
