@@ -66,9 +66,9 @@ def find_template(view: View, service: AIMService, model: Model | None, now: dat
     """The template of this pass; the order of the steps is SV-082's."""
     overrides = wanted_overrides(service, model)
     if explicit := base_name(service, None):
-        return _named(view, service, explicit, overrides, needed_by=None)
+        return _named(view, service, explicit, overrides, model=model)
     if default := base_name(service, model):
-        return _named(view, service, default, overrides, needed_by=model)
+        return _named(view, service, default, overrides, model=model, is_default=True)
     if model is None:
         message = "no template can be selected before the model is resolved"
         return TemplateResult(unresolved=Unresolved.NO_MODEL, message=message)
@@ -92,7 +92,7 @@ def still_fits(template: Template, service: AIMService, model: Model | None) -> 
     overrides = wanted_overrides(service, model)
     named = base_name(service, model)
     if named:
-        return overrides is None and template.name == named
+        return overrides is None and (template.name == named or _is_called(template, named, model))
     if model is None or template.spec.model_name != model.name:
         return False
     return overrides is None or declares_overrides(template, overrides)
@@ -120,9 +120,15 @@ def declares_overrides(template: Template, overrides: Overrides) -> bool:
 
 
 def _named(
-    view: View, service: AIMService, name: str, overrides: Overrides | None, *, needed_by: Model | None
+    view: View,
+    service: AIMService,
+    name: str,
+    overrides: Overrides | None,
+    *,
+    model: Model | None,
+    is_default: bool = False,
 ) -> TemplateResult:
-    """The namespace's template wins (SV-085). Neither filter applies to it (SV-088)."""
+    """The namespace's template wins (SV-085), an object's name over an alias (SV-311). No filter applies (SV-088)."""
     local = view.get(TEMPLATES, service.namespace, name)
     if local.error is not None:
         return TemplateResult(error=local.error)
@@ -132,15 +138,48 @@ def _named(
         if in_cluster.error is not None:
             return TemplateResult(error=in_cluster.error)
         found = in_cluster.value
+    if found is None and model is not None:
+        by_alias = _by_alias(view, service, name, model)
+        if isinstance(by_alias, ClassifiedError):
+            return TemplateResult(error=by_alias)
+        found = by_alias
     if found is None:
-        return _missing(service, name, needed_by)
+        return _missing(service, name, model, is_default=is_default)
     return TemplateResult(found) if overrides is None else TemplateResult(base=found)
 
 
-def _missing(service: AIMService, name: str, needed_by: Model | None) -> TemplateResult:
+def _by_alias(view: View, service: AIMService, name: str, model: Model) -> Template | ClassifiedError | None:
+    """The template that the model made for its entry of this name in ``customTemplates`` (SV-311, DI-144)."""
+    local = view.select(TEMPLATES_BY_MODEL, scoped(service.namespace, model.name))
+    in_cluster = view.select(CLUSTER_TEMPLATES_BY_MODEL, model.name)
+    error = local.error or in_cluster.error
+    if error is not None:
+        return error
+    candidates: tuple[tuple[Template, ...], ...] = (local.items, in_cluster.items)
+    for listed in candidates:
+        called = [one for one in listed if _is_called(one, name, model)]
+        if called:
+            # An entry that was moved in its list leaves its former template behind (DI-P30).
+            return max(called, key=lambda one: (is_ready(one), _age_key(one), one.name))
+    return None
+
+
+def _is_called(template: Template, name: str, model: Model | None) -> bool:
+    of_model = model is not None and template.spec.model_name == model.name
+    return of_model and template.metadata.labels.get(labels.TEMPLATE_ALIAS) == name
+
+
+def _age_key(template: Template) -> float:
+    created = template.metadata.creation_timestamp
+    return 0.0 if created is None else created.timestamp()
+
+
+def _missing(service: AIMService, name: str, model: Model | None, *, is_default: bool) -> TemplateResult:
     where = f"neither AIMServiceTemplate {service.namespace}/{name} nor AIMClusterServiceTemplate {name} exists"
-    if needed_by is not None:
-        message = f"{where}; it is the default template of {described(needed_by)}"
+    if model is not None:
+        where = f"{where}, and no template of {described(model)} has this name in customTemplates"
+    if is_default and model is not None:
+        message = f"{where}; it is the default template of {described(model)}"
         return TemplateResult(message=message)
     message = f"{where}; create it or correct spec.template.name"
     return TemplateResult(error=ClassifiedError(Category.MISSING_UPSTREAM, TEMPLATE_NOT_FOUND, message))

@@ -8,6 +8,7 @@ from support.serving import (
     aim_service,
     cache,
     children_of,
+    cluster_model,
     condition_of,
     living,
     message_of,
@@ -87,6 +88,43 @@ def test_a_template_that_is_not_ready(status: str, value: str) -> None:
     plan = plan_for(serving_world(aim_service(template={"name": "qwen3-lat"}), model(), template(status=status)))
     assert (condition_of(plan, "TemplateReady"), overall(plan)) == (("False", "TemplateNotReady"), value)
     assert plan.children == ()
+
+
+# Named as in customTemplates
+
+
+def called(alias: str, name: str, of_model: str = "qwen", **more: Any) -> JsonObject:
+    return template(name, of_model, metadata={"labels": {labels.TEMPLATE_ALIAS: alias}}, **more)
+
+
+@pytest.mark.spec("SV-311", "DI-144")
+def test_a_custom_template_is_found_by_the_name_that_its_model_gives_it() -> None:
+    service = aim_service(template={"name": "mine"})
+    made = called("mine", "qwen-custom-mine-fp8-9432a6d6")
+    other = called("mine", "other-custom-mine-fp8-11111111", "other-model")
+    plan = plan_for(serving_world(service, model(), made, other))
+    assert used(plan)["name"] == "qwen-custom-mine-fp8-9432a6d6"
+    assert condition_of(plan, "TemplateReady") == ("True", "Resolved")
+    exact = plan_for(serving_world(service, model(), made, template("mine")))
+    assert used(exact)["name"] == "mine", "the name of an object takes precedence"
+    in_cluster = called("mine", "qwen-custom-mine-fp8-22222222", cluster=True)
+    assert used(plan_for(serving_world(service, cluster_model(), in_cluster)))["scope"] == "Cluster"
+    default = aim_service()
+    by_model = plan_for(serving_world(default, model(defaultServiceTemplate="mine"), made))
+    assert used(by_model)["name"] == "qwen-custom-mine-fp8-9432a6d6"
+    missing = plan_for(serving_world(service, model(), other))
+    assert condition_of(missing, "TemplateReady") == ("False", "TemplateNotFound")
+    assert "customTemplates" in message_of(missing, "TemplateReady")
+
+
+@pytest.mark.spec("SV-311", "SV-057")
+def test_a_service_stays_with_the_template_that_it_found_by_that_name() -> None:
+    name = "qwen-custom-mine-fp8-9432a6d6"
+    service = aim_service(template={"name": "mine"}, status={"resolvedTemplate": {**STORED, "name": name}})
+    moved = called("mine", "qwen-custom-mine-fp8-ffffffff")
+    assert used(plan_for(serving_world(service, model(), called("mine", name), moved)))["name"] == name
+    failed = called("mine", name, status="Failed")
+    assert used(plan_for(serving_world(service, model(), failed, moved)))["name"] == "qwen-custom-mine-fp8-ffffffff"
 
 
 # Selected
