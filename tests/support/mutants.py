@@ -172,10 +172,15 @@ MUTANTS = (
     Mutant(
         "nodes without a GPU",
         "aim_discovery.templates.gpu",
-        "if inventory.find(wanted) if wanted else inventory.models:",
-        "if not (inventory.find(wanted) if wanted else inventory.models):",
+        "if any(reach.takes(model) for model in fitting):",
+        "if not any(reach.takes(model) for model in fitting):",
     ),
-    Mutant("every device but the right one", "aim_discovery.templates.gpu", '"operator": "In"', '"operator": "NotIn"'),
+    Mutant(
+        "every device but the right one",
+        "aim_discovery.templates.gpu",
+        '"operator": "In", "values": ids',
+        '"operator": "NotIn", "values": ids',
+    ),
     Mutant(
         "code that raises",
         "aim_discovery.templates.gpu",
@@ -214,14 +219,14 @@ CHOOSERS = (
     Mutant(
         "a fold that leaves something out",
         "aim_domain.gpu.inventory",
-        "    yield MODELS, GpuKind(model=kind.model)\n",
+        "        yield MODELS, GpuKind(model=kind.model, terms=kind.terms, taints=kind.taints)\n",
         "",
     ),
     Mutant(
         "a fold that raises",
         "aim_domain.gpu.inventory",
-        "    yield MEMORY, kind\n",
-        "    raise LookupError('planted')\n    yield MEMORY, kind\n",
+        "        yield MEMORY, kind\n",
+        "        raise LookupError('planted')\n        yield MEMORY, kind\n",
     ),
     Mutant(
         "a line in another order",
