@@ -79,3 +79,45 @@ async def test_a_path_belongs_to_the_older_of_two_namespaces(platform: Platform)
     healed = await platform.until(refused, is_accepted)
     assert healed["status"]["routing"] == {"path": f"/{owner}/chat/v1", "hostnames": ["*.example.com"]}
     assert len(await routes_of(guest)) == 1
+
+
+@pytest.mark.spec("RT-210", "RT-212", "RT-215", "RT-S34")
+async def test_an_older_service_that_moves_takes_no_url_of_a_running_one(platform: Platform) -> None:
+    old, running = "moves-first", "moves-second"
+    for namespace in (old, running):
+        await platform.namespace(namespace)
+
+    async def service(namespace: str) -> str:
+        routing = {"enabled": True, "pathTemplate": f"/{namespace}/chat"}
+        return await platform.service(namespace, "chat", model={"image": IMAGE}, routing=routing)
+
+    async def move(path: str, template: str) -> None:
+        await platform.api.merge(path, {"spec": {"routing": {"pathTemplate": template}}})
+
+    moving, holder = await service(old), await service(running)
+    await platform.running(moving)
+    await platform.running(holder)
+    (before,) = (await platform.api.get(ROUTES.format(running))).body["items"]
+
+    def is_refused(obj: JsonObject) -> bool:
+        condition = route_condition(obj)
+        return (condition.get("observedGeneration"), condition.get("reason")) == (
+            obj["metadata"]["generation"],
+            "PathConflict",
+        )
+
+    for template in (f"/{running}/chat", "/", f"/{running}"):
+        await move(moving, template)
+        refused = await platform.until(moving, is_refused)
+        assert refused["status"]["routing"]["path"] == f"/{old}/chat", "its former route stays"
+        (after,) = (await platform.api.get(ROUTES.format(running))).body["items"]
+        assert (after["metadata"]["uid"], after["spec"]) == (before["metadata"]["uid"], before["spec"])
+        assert is_accepted((await platform.api.get(holder)).body)
+
+    # The two steps of a move on purpose: the holder goes elsewhere, then the path is free.
+    await move(holder, f"/{running}/chat-2")
+    await move(moving, f"/{running}/chat")
+    moved = await platform.until(
+        moving, lambda obj: is_accepted(obj) and obj["status"]["routing"]["path"] == f"/{running}/chat"
+    )
+    assert moved["status"]["routing"]["path"] == f"/{running}/chat"

@@ -180,15 +180,17 @@ class _Scanner:
         if not quote:
             return None
         found = []
-        while not self.at_end and self._text[self.position] != quote:
-            self.position += self._text[self.position] == "\\"
-            found.append(self._text[self.position : self.position + 1])
+        while not self.at_end:
+            character = self._text[self.position]
             self.position += 1
-        if self.at_end:
-            self.refuse()
-            return None
-        self.position += 1
-        return "".join(found)
+            if character == quote:
+                return "".join(found)
+            if character == "\\":
+                character = self._text[self.position : self.position + 1]
+                self.position += 1
+            found.append(character)
+        self.refuse()
+        return None
 
     def take_number(self) -> int | None:
         """The number that begins here, ``None`` when none does."""
@@ -210,9 +212,9 @@ class _Scanner:
             character = self._text[self.position]
             if character == "\\":
                 self.position += 1
-                if self.at_end:
+                character = self._text[self.position : self.position + 1]
+                if not character:
                     return ""
-                character = self._text[self.position]
             elif character in _ENDS_NAME or character.isspace():
                 break
             name.append(character)

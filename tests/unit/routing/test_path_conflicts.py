@@ -16,6 +16,7 @@ from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_RUNTIME_CONFIG, AIM
 from aim_domain.naming import http_route_name
 from aim_domain.parts import HTTP_ROUTES, SERVICES
 from aim_routing.address import paths_overlap
+from aim_routing.conflict import address_in_effect
 from aim_routing.service import definition
 from controller_runtime import JsonObject, Key, Plan, timestamp
 
@@ -567,7 +568,8 @@ def _served(known: BuiltWorld, obj: JsonObject) -> str:
     key = Key(obj["metadata"]["namespace"], http_route_name(obj["metadata"]["name"], obj["metadata"]["namespace"]))
     entry = known.world.get(HTTP_ROUTES, key)
     route = None if entry is None else entry.object
-    return "" if route is None else str(route.spec.rules[0].matches[0].path.value)
+    address = None if route is None else address_in_effect(route)
+    return "" if address is None else address.path
 
 
 def _carry_out(known: BuiltWorld, obj: JsonObject, now: datetime) -> None:
@@ -577,7 +579,7 @@ def _carry_out(known: BuiltWorld, obj: JsonObject, now: datetime) -> None:
     for child in plan.children:
         entry = known.world.get(HTTP_ROUTES, Key(child.namespace, child.name))
         before = None if entry is None else entry.object
-        created = now if before is None else before.metadata.creation_timestamp
+        created = (None if before is None else before.metadata.creation_timestamp) or now
         known.put(
             HTTP_ROUTES,
             make(
