@@ -179,7 +179,7 @@ class _Scanner:
         quote = self.take("'", '"')
         if not quote:
             return None
-        found = []
+        found: list[str] = []
         while not self.at_end:
             character = self._text[self.position]
             self.position += 1
