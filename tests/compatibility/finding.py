@@ -1,5 +1,6 @@
 """What two releases do not agree about, and which of it is meant so. Pure."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -52,12 +53,14 @@ class Judged:
 
 
 def judged(findings: Sequence[Finding], reasons: Mapping[str, str]) -> Judged:
-    """Sort findings; ``reasons`` by name."""
-    names = {one.name for one in findings}
+    """Sort findings; ``reasons`` by name, in which ``*`` stands for any characters."""
+    patterns = {name: re.compile(".*".join(map(re.escape, name.split("*")))) for name in reasons}
+    by_finding = [(one, [name for name in reasons if patterns[name].fullmatch(one.name)]) for one in findings]
+    used = {name for _, names in by_finding for name in names}
     return Judged(
-        tuple(one for one in findings if one.name not in reasons),
-        tuple((one, reasons[one.name]) for one in findings if one.name in reasons),
-        tuple(name for name in reasons if name not in names),
+        tuple(one for one, names in by_finding if not names),
+        tuple((one, reasons[names[0]]) for one, names in by_finding if names),
+        tuple(name for name in reasons if name not in used),
     )
 
 

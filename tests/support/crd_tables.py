@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from aim_domain.bounds import MAX_VALUE, bounded
 from aim_domain.crd import definition
 from controller_runtime import Kind
 
@@ -75,10 +77,25 @@ def _full_path(name: str, previous: str) -> str:
 
 
 @cache
-def schema(kind: Kind[Any]) -> dict[str, Any]:
+def published(kind: Kind[Any]) -> dict[str, Any]:
     """The OpenAPI schema of the only version of a kind."""
     version: dict[str, Any] = definition(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     return version
+
+
+@cache
+def schema(kind: Kind[Any]) -> dict[str, Any]:
+    """That schema without the bounds that every node has which states none of its own (CC-340)."""
+    stated = deepcopy(published(kind))
+    for _, node in nodes(stated):
+        general = bounded({name: value for name, value in node.items() if name not in _BOUNDS})
+        for name in _BOUNDS:
+            if node.get(name) in (general.get(name), MAX_VALUE):
+                node.pop(name, None)
+    return stated
+
+
+_BOUNDS: Final = ("maxLength", "maxItems", "maxProperties")
 
 
 def node_at(root: dict[str, Any], path: str) -> dict[str, Any]:

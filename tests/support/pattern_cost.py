@@ -88,7 +88,7 @@ def _sample(items: Iterable[tuple[Any, Any]]) -> str:
 def _one(operation: Any, argument: Any) -> str:
     match str(operation):
         case "LITERAL":
-            return chr(argument)
+            return chr(int(argument))
         case "NOT_LITERAL":
             return "y" if argument == ord("x") else "x"
         case "ANY":

@@ -89,13 +89,16 @@ PATTERNS: Final = _patterns()
 @pytest.mark.parametrize("name", [name for name in PATTERNS if name not in BOUNDED])
 def test_a_pattern_takes_time_in_proportion_to_the_text(name: str) -> None:
     pattern, methods = PATTERNS[name]
-    binary = isinstance(pattern.pattern, bytes)
     readers = {"search" if method in _SCANNING else method for method in methods}
     for method in sorted(readers):
         read = _every if method == "search" else getattr(re.Pattern, method)
         for text in texts_against(pattern):
-            given: Callable[[str], object] = lambda text, read=read: read(pattern, text.encode() if binary else text)  # noqa: E731
-            assert is_linear(given, text), f"{name} {method} {text}"
+            assert is_linear(_reader(read, pattern), text), f"{name} {method} {text}"
+
+
+def _reader(read: Callable[..., object], pattern: re.Pattern[Any]) -> Callable[[str], object]:
+    binary = isinstance(pattern.pattern, bytes)
+    return lambda text: read(pattern, text.encode() if binary else text)
 
 
 def _every(pattern: re.Pattern[Any], text: str | bytes) -> list[Any]:

@@ -98,7 +98,8 @@ def test_routing() -> None:
         }  # fmt: skip
         properties = node["properties"]
         assert "default" not in properties["enabled"]
-        assert all(set(bare(properties[name])) == {"type"} for name in ("enabled", "pathTemplate", "requestTimeout"))
+        assert all(set(bare(properties[name])) == {"type"} for name in ("enabled", "requestTimeout"))
+        assert bare(properties["pathTemplate"]) == {"type": "string", "maxLength": 1024}
         assert properties["annotations"]["additionalProperties"] == {"type": "string"}
 
 

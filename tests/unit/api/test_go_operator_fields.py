@@ -15,6 +15,13 @@ KINDS = {kind.kind: kind for kind in OWN_KINDS if kind.kind in SPECS}
 NAMED = {
     ("* spec *", "required"): "a missing spec",
     ("* Quantity", "maxLength"): "CC-020",
+    ("*.env.value *", "maxLength"): "CC-023",
+    ("*.pathTemplate *", "maxLength"): "RC-166",
+    ("*.labelPropagation.match *", "maxItems"): "RC-165",
+    ("*.labelPropagation.match *", "maxLength"): "RC-165",
+    ("*.recommendedDeployments *", "maxItems"): "CC-341",
+    ("*.message *", "maxLength"): "CC-340",
+    ("*.lastFailureReason *", "maxLength"): "CC-340",
     ("AIMService spec *", "rules"): "CEL-16",
     ("AIMClusterModelSource spec *", "rules"): "CEL-20",
     ("AIM*ServiceTemplate spec *", "rules"): "CEL-41",

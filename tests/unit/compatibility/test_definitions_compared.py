@@ -274,6 +274,8 @@ ONE, OTHER = (Finding("boxes v1", path, "is gone", "nobody reads it") for path i
 def test_a_finding_counts_unless_somebody_gave_a_reason_and_a_reason_without_finding_fails() -> None:
     reasons = reasons_of([{"finding": "boxes v1 spec.b: is gone", "reason": "never read"}])
     assert judged([ONE, OTHER], reasons) == Judged((ONE,), ((OTHER, "never read"),), ())
+    of_all = judged([ONE, OTHER], {"boxes v1 spec.*: is gone": "both", "*.c: is gone": "none"})
+    assert of_all == Judged((), ((ONE, "both"), (OTHER, "both")), ("*.c: is gone",))
     stale = judged([ONE], reasons)
     assert stale == Judged((ONE,), (), ("boxes v1 spec.b: is gone",))
     assert [one.fails for one in (judged([ONE], {}), judged([], reasons), judged([OTHER], reasons))] == [

@@ -71,3 +71,19 @@ def test_control_characters_and_markup_stay_data() -> None:
     assert profile["metadata"]["engine"] == profile["env_vars"]["A"] == text
     assert [one["modelId"] for one in sources] == ["a/b"]
     assert len(dumps(profile)) < 2_000
+
+
+@pytest.mark.spec("CC-340", "FW-597")
+@pytest.mark.parametrize(
+    "element",
+    [
+        {"profile": {"env_vars": {f"V{number}": "x" for number in range(257)}}},
+        {"profile": {"env_vars": {"V": "x" * 65_537}}},
+        {"profile": {"metadata": {"engine": "x" * 4097}}},
+        {"models": [MODEL] * 257},
+        {"models": [{"name": "a/" + "b" * 4096, "source": "hf://a/b"}]},
+    ],
+)
+def test_a_profile_beyond_the_bounds_is_a_failed_attempt(element: JsonObject) -> None:
+    with pytest.raises(InvalidOutputError, match="are allowed"):
+        profile_and_sources(element, None)

@@ -6,6 +6,7 @@ from typing import Final
 
 from aim_discovery.models.flags import DiscoveryFlags
 from aim_domain import AIMModelSpec, ImageMetadata, RecommendedDeployment
+from aim_domain.api.image_metadata import MAX_DEPLOYMENTS
 from controller_runtime import Component, State, StatusValue
 
 
@@ -18,7 +19,25 @@ class Expectation(Enum):
 
 
 def recommended(metadata: ImageMetadata | None) -> tuple[RecommendedDeployment, ...]:
-    """The recommended deployments of the effective metadata."""
+    """The recommended deployments of the effective metadata that become templates: the first 64 (CC-341)."""
+    return _all_recommended(metadata)[:MAX_DEPLOYMENTS]
+
+
+def excess(metadata: ImageMetadata | None) -> str:
+    """That there are more than become templates, in words; empty when there are not."""
+    given = len(_all_recommended(metadata))
+    return f"{given - MAX_DEPLOYMENTS} of {given} recommended deployments left out" if given > MAX_DEPLOYMENTS else ""
+
+
+def within_bounds(metadata: ImageMetadata) -> ImageMetadata:
+    """The metadata with the deployments that become templates only, as the definition admits it in the status."""
+    if not excess(metadata) or metadata.model is None:
+        return metadata
+    kept = metadata.model.model_copy(update={"recommended_deployments": recommended(metadata)})
+    return metadata.model_copy(update={"model": kept})
+
+
+def _all_recommended(metadata: ImageMetadata | None) -> tuple[RecommendedDeployment, ...]:
     return metadata.model.recommended_deployments if metadata is not None and metadata.model is not None else ()
 
 

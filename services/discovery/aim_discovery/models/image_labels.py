@@ -5,6 +5,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from aim_domain.api.image_metadata import MAX_DEPLOYMENTS
+from aim_domain.bounds import MAX_ENTRIES, MAX_STRING, MAX_VALUE
 from controller_runtime import JsonObject
 
 _VENDOR_PREFIXES: Final = ("com.amd.aim.", "org.amd.silogen.")
@@ -25,6 +27,8 @@ _OCI_FIELDS: Final = (
 _TRUE: Final = frozenset({"1", "t", "T", "true", "True", "TRUE"})
 _TEXT_KEYS: Final = ("gpuModel", "precision", "metric", "profileId", "description")
 _COUNT_KEY: Final = "gpuCount"
+_MAX_LABELS_SIZE: Final = 256 << 10
+"""Characters of all labels that are kept as they are."""
 _LARGEST_COUNT: Final = 2**31 - 1
 
 
@@ -48,6 +52,43 @@ def parse_labels(labels: Mapping[str, str]) -> JsonObject:
         if text:
             model[field] = parse(text)
     return {"model": model, "oci": oci, "originalLabels": dict(sorted(labels.items()))}
+
+
+def limited(metadata: JsonObject) -> tuple[JsonObject, list[str]]:
+    """Metadata within the bounds of the definitions, and what was left out for them, in words (CC-341)."""
+    left_out: list[str] = []
+    model = {name: _limited_member(name, value, left_out) for name, value in metadata["model"].items()}
+    oci = {name: _limited_member(name, value, left_out) for name, value in metadata["oci"].items()}
+    kept: dict[str, str] = {}
+    room = _MAX_LABELS_SIZE
+    given = metadata["originalLabels"]
+    for name, value in given.items():
+        size = len(name) + len(value)
+        if len(kept) < MAX_ENTRIES and len(value) <= MAX_VALUE and size <= room:
+            kept[name] = value
+            room -= size
+    if len(kept) < len(given):
+        left_out.append(f"{len(given) - len(kept)} of {len(given)} labels")
+    return {"model": model, "oci": oci, "originalLabels": kept}, left_out
+
+
+def _limited_member(name: str, value: object, left_out: list[str]) -> object:
+    if isinstance(value, list):
+        fit = [entry for entry in value if _longest_text(entry) <= MAX_STRING]
+        kept = fit[: MAX_DEPLOYMENTS if name == "recommendedDeployments" else MAX_ENTRIES]
+        if len(kept) < len(value):
+            left_out.append(f"{len(value) - len(kept)} of {len(value)} {name}")
+        return kept
+    longest = MAX_VALUE if name in ("descriptionFull", "releaseNotes") else MAX_STRING
+    if isinstance(value, str) and len(value) > longest:
+        left_out.append(f"{len(value) - longest} of {len(value)} characters of {name}")
+        return value[:longest]
+    return value
+
+
+def _longest_text(entry: object) -> int:
+    texts = entry.values() if isinstance(entry, dict) else (entry,)
+    return max((len(text) for text in texts if isinstance(text, str)), default=0)
 
 
 def _vendor_value(labels: Mapping[str, str], suffix: str) -> str:

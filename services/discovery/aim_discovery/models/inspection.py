@@ -8,8 +8,9 @@ from types import MappingProxyType
 from typing import Final
 
 from aim_discovery.effect_kinds import SERVICE_NAME, EffectKind, inputs_key
+from aim_discovery.models.expectation import excess, within_bounds
 from aim_discovery.models.flags import DiscoveryFlags
-from aim_discovery.models.image_labels import MalformedMetadataError, parse_labels
+from aim_discovery.models.image_labels import MalformedMetadataError, limited, parse_labels
 from aim_discovery.scopes import Model
 from aim_domain import ImageMetadata
 from aim_domain.component_names import ComponentName
@@ -103,9 +104,11 @@ def inspect_image(
         message = "" if effective is not None else "Reading the image's metadata is switched off"
         return Inspection(_found(effective, message), effective, known)
     if given is not None:
-        return Inspection(_found(given, "Metadata is given in the spec"), given, given)
+        return Inspection(_found(given, "Metadata is given in the spec"), given, within_bounds(given))
     if known is not None and _is_current(model):
-        return Inspection(_found(known), known, known)
+        # What was left out when the image answered is known from the condition only (CC-341).
+        stored = find_condition(model.status.conditions, ComponentName.IMAGE_METADATA.condition)
+        return Inspection(_found(known, stored.message if stored is not None else ""), known, known)
     names = tuple(dict.fromkeys((*(secret.name for secret in model.spec.image_pull_secrets), *secrets)))
     return _ask_registry(model, names, namespace, view, schedule)
 
@@ -158,16 +161,23 @@ def _ask_registry(
 def _inspected(image: str, fact: Fact, known: ImageMetadata | None) -> Inspection:
     labels = (fact.outcome or {}).get("labels") or {}
     try:
-        metadata = ImageMetadata.model_validate(parse_labels(labels))
+        given, left_out = limited(parse_labels(labels))
+        metadata = ImageMetadata.model_validate(given)
     except MalformedMetadataError as fault:
         error = ClassifiedError(Category.INVALID_SPEC, FORMAT_INVALID, f"metadata of {image} is malformed: {fault}")
         return _failed(error, known, ())
-    return Inspection(_found(metadata), metadata, metadata)
+    message = (
+        f"Left out of the metadata of {image}, which exceeds its bounds: {', '.join(left_out)}" if left_out else ""
+    )
+    return Inspection(_found(metadata, message), metadata, metadata)
 
 
 def _found(metadata: ImageMetadata | None, message: str = "") -> Component:
     """Success; the reason follows from the metadata in force, wherever it comes from (DI-100, DI-101)."""
     named = metadata is not None and metadata.model is not None and metadata.model.canonical_name
+    beyond = excess(metadata)
+    if beyond and beyond not in message:
+        message = f"{message}; {beyond}" if message else beyond
     reason = "ImageMetadataFound" if named else "ImageFound"
     return _component(State.READY, reason, message)
 

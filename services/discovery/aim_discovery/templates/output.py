@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Never, TypeGuard
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from aim_domain import MODEL_ID, SOURCE_URI, Metric, Precision, ProfileType
+from aim_domain.bounds import MAX_ENTRIES, MAX_STRING, MAX_VALUE
 from controller_runtime import JsonObject, dumps, format_binary
 
 LARGEST_ORIGINAL: Final = 128 << 10
@@ -150,9 +151,27 @@ def profile_and_sources(element: JsonObject, wanted_type: ProfileType | None) ->
     profile = _profile(raw.profile or _RawProfile(), element, wanted_type)
     sources = [_source(model) for model in raw.models or ()]
     # Text of values can be longer than the values were.
+    _refuse_beyond_bounds(profile, sources)
     if len(dumps([profile, sources])) > _LARGEST_RESULT:
         raise InvalidOutputError(f"profile and models have more than {_LARGEST_RESULT} bytes")
     return profile, sources
+
+
+def _refuse_beyond_bounds(profile: JsonObject, sources: list[JsonObject]) -> None:
+    """The definition refuses a status with them, and with it everything else that the status says (CC-340)."""
+    variables = profile.get("env_vars", {})
+    for what, entries in (("env_vars", variables), ("models", sources)):
+        if len(entries) > MAX_ENTRIES:
+            raise InvalidOutputError(f"{what} has {len(entries)} entries, {MAX_ENTRIES} are allowed")
+    texts = [("metadata", text) for text in profile["metadata"].values() if isinstance(text, str)]
+    texts += [("models", text) for source in sources for text in source.values()]
+    bounded = [
+        *((what, text, MAX_STRING) for what, text in texts),
+        *(("env_vars", text, MAX_VALUE) for text in variables.values()),
+    ]
+    for what, text, most in bounded:
+        if len(text) > most:
+            raise InvalidOutputError(f"{what} has a text of {len(text)} characters, {most} are allowed")
 
 
 def _profile(raw: _RawProfile, element: JsonObject, wanted_type: ProfileType | None) -> JsonObject:

@@ -87,7 +87,7 @@ class EnvVar(ApiModel):
 
     name: Annotated[str, REQUIRED] = ""
     """Name of the variable."""
-    value: str | None = None
+    value: Annotated[str | None, Schema(max_length=32_768)] = None
     """Literal value of the variable."""
     value_from: EnvVarSource | None = None
     """Source of the value of the variable."""

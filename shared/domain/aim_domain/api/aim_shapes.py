@@ -126,7 +126,7 @@ class Routing(ApiModel):
     """Whether an HTTPRoute is created; when absent, the less specific level decides."""
     gateway_ref: ParentReference | None = None
     """Gateway that the HTTPRoute attaches to."""
-    path_template: str | None = None
+    path_template: Annotated[str | None, Schema(max_length=1024)] = None
     """Template of the path; JSONPath expressions in it refer to the service."""
     hostnames: Annotated[Items[Hostname] | None, Schema(max_items=16)] = None
     """Hosts under which the path is served, such as chat.example.com or *.example.com; all when empty."""

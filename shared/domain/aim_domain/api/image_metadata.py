@@ -1,10 +1,15 @@
-"""What the labels of a model image say (shape S16, CC-040). Nothing is required, nothing is limited."""
+"""What the labels of a model image say (shape S16, CC-040). Nothing is required."""
 
 from __future__ import annotations
 
+from typing import Annotated, Final
+
 from pydantic import Field
 
-from controller_runtime import ApiModel, Int32, Items, StrMap
+from controller_runtime import ApiModel, Int32, Items, Schema, StrMap
+
+MAX_DEPLOYMENTS: Final = 64
+"""Recommended deployments of an image that become templates: each is an object and a discovery (CC-341)."""
 
 
 class RecommendedDeployment(ApiModel):
@@ -41,11 +46,11 @@ class ModelMetadata(ApiModel):
     """Whether the download needs a Hugging Face token."""
     title: str | None = None
     """Title of the model."""
-    description_full: str | None = None
+    description_full: Annotated[str | None, Schema(max_length=65_536)] = None
     """Description of the model."""
-    release_notes: str | None = None
+    release_notes: Annotated[str | None, Schema(max_length=65_536)] = None
     """Release notes."""
-    recommended_deployments: Items[RecommendedDeployment] = ()
+    recommended_deployments: Annotated[Items[RecommendedDeployment], Schema(max_items=MAX_DEPLOYMENTS)] = ()
     """Deployments recommended by the author of the image."""
 
 

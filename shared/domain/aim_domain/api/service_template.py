@@ -105,7 +105,7 @@ class DiscoveryState(ApiModel):
     """Number of attempts."""
     last_attempt_time: Time | None = None
     """When the last attempt started."""
-    last_failure_reason: str | None = None
+    last_failure_reason: Annotated[str | None, Schema(max_length=32_768)] = None
     """Why the last attempt failed."""
     spec_hash: str | None = None
     """Hash of the inputs of these attempts."""

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
+from aim_domain.bounds import bounded
 from aim_domain.crd import descriptions
 from controller_runtime import ApiModel, CelRule, JsonObject, OpenEnum, Resource, Schema
 
@@ -99,7 +100,7 @@ def _plain_value(value: object) -> object:
     return value.value if isinstance(value, OpenEnum) else value
 
 
-def _node(plain: object, constraints: Schema) -> JsonObject:
+def _node(plain: object, constraints: Schema, *, in_map: bool = False) -> JsonObject:
     if constraints.free_form:
         return {"x-kubernetes-preserve-unknown-fields": True}
     if constraints.int_or_string:
@@ -111,7 +112,7 @@ def _node(plain: object, constraints: Schema) -> JsonObject:
         node = dict(_SCALARS[plain])
     else:
         node = _composite(plain, constraints)
-    return _constrained(node, constraints)
+    return bounded(_constrained(node, constraints), in_map=in_map)
 
 
 def _composite(plain: object, constraints: Schema) -> JsonObject:
@@ -119,7 +120,7 @@ def _composite(plain: object, constraints: Schema) -> JsonObject:
     if get_origin(plain) is tuple:
         return {"type": "array", "items": _element(arguments[0])}
     if get_origin(plain) is dict:
-        return {"type": "object", "additionalProperties": _element(arguments[1])}
+        return {"type": "object", "additionalProperties": _element(arguments[1], in_map=True)}
     if isinstance(plain, type) and issubclass(plain, OpenEnum):
         values = constraints.enum or tuple(plain)
         return {"type": "string"} | ({} if constraints.any_value else {"enum": [str(value) for value in values]})
@@ -128,9 +129,9 @@ def _composite(plain: object, constraints: Schema) -> JsonObject:
     raise TypeError(f"no CRD schema for {plain!r}; use one of the types of controller_runtime.api.base")
 
 
-def _element(annotation: object) -> JsonObject:
+def _element(annotation: object, *, in_map: bool = False) -> JsonObject:
     plain, constraints = unwrap(annotation)
-    node = _node(plain, constraints)
+    node = _node(plain, constraints, in_map=in_map)
     if isinstance(plain, type) and issubclass(plain, ApiModel):
         node["description"] = descriptions.of_model(plain)
     return node
