@@ -429,4 +429,21 @@ def test_the_job_whose_pods_are_refused_is_named_with_the_words_of_the_quota() -
     assert "resourcequota" in told[2]
 
 
+@pytest.mark.spec("FW-605")
+@pytest.mark.parametrize(
+    ("words", "remedy"),
+    [
+        ("had untolerated taint {a: b}", "tolerations"),
+        ("Insufficient amd.com/gpu", "deploymentStrategy"),
+        ("x", "nodes"),
+    ],
+)
+def test_what_to_do_about_a_pod_without_a_node_depends_on_the_scheduler_s_words(words: str, remedy: str) -> None:
+    pod = make(POD, "p", namespace=TEAM, spec={}, status={"phase": "Pending"})
+    waits = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": words}
+    pod["status"]["conditions"] = [waits]
+    known = Objects((POD, pod), (EVENT, event(POD, "p", "FailedScheduling", f"0/1 nodes: {words}", LATER)))
+    assert remedy in lines(known, POD, "p")[2]
+
+
 LATER = "2025-12-31T00:00:00Z"

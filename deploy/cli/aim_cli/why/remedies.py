@@ -60,6 +60,19 @@ REMEDIES: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 
+_BY_WORDS: Final = (
+    (
+        "untolerated taint",
+        "set jobs.tolerations or predictors.tolerations of the runtime config: kubectl describe {what}",
+    ),
+    (
+        "Insufficient amd.com/gpu",
+        "free a GPU, add nodes, or set spec.deploymentStrategy to Recreate: kubectl describe {what}",
+    ),
+)
+"""What to do by the words of a message, where its reason alone says too little."""
+
+
 def is_known(link: Link) -> bool:
     """Whether there is more to say than what Kubernetes does."""
     return link.blocker is None or link.blocker.reason in REMEDIES
@@ -72,7 +85,8 @@ def remedy_of(link: Link) -> str:
     what = (link.blocker.subject if link.blocker else "") or f"{ref.kind.singular} {ref.name}{scope}"
     if link.blocker is None:
         return f"create it, or correct who names it: kubectl get {ref.kind.plural}{scope}"
-    known = REMEDIES.get(link.blocker.reason)
+    known = next((text for words, text in _BY_WORDS if words in link.blocker.message), None)
+    known = known or REMEDIES.get(link.blocker.reason)
     if known is None:
         return f"kubectl describe {what}"
     return known.format(what=what, namespace=ref.namespace, log=f"{ref.name}{scope}")
