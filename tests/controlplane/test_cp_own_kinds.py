@@ -63,7 +63,21 @@ def without(spec: JsonObject, *names: str) -> JsonObject:
 
 
 ROUTED: Final = {"hostnames": ["chat.example.com", "*.example.org", "localhost"]}
-OPEN: Final = {"namespaceOwnership": "InterNamespaceAllowed"}
+OPEN: Final = {
+    "namespaceOwnership": "InterNamespaceAllowed",
+    "reservations": [
+        {"namespaces": ["team-a"], "pathPrefixes": ["/", "/team-a/x"]},
+        {"namespaces": ["team-a", "b"], "hostnames": ["*.example.com"]},
+    ],
+}
+RESERVED: Final = [
+    {"pathPrefixes": ["/x"]},
+    {"namespaces": [], "pathPrefixes": ["/x"]},
+    {"namespaces": ["a"]},
+    {"namespaces": ["a"], "pathPrefixes": ["/X"]},
+    {"namespaces": ["a"], "pathPrefixes": ["/x/"]},
+    {"namespaces": ["a"], "hostnames": ["*"]},
+]
 FIELDS: Final = {
     "CC-S04": ("spec.model", "spec.model", "spec.model", "spec"),
     "CC-S05": ("spec.model.custom.hardware",) * 2 + ("spec.model.custom.modelSources",) * 2,
@@ -75,6 +89,10 @@ FIELDS: Final = {
     "CC-S12": ("spec.env[1]", "spec.env[0].name"),
     "CC-S13": tuple(f"spec.routing.gatewayRef.{name}" for name in ("name", "port", "port", "namespace")),
     "CC-042": (*("spec.routing.hostnames[0]",) * 7, "spec.routing.hostnames", "spec.routing.namespaceOwnership"),
+    "CC-100": tuple(
+        f"spec.routing.reservations[0]{member}"
+        for member in (".namespaces", ".namespaces", "", ".pathPrefixes[0]", ".pathPrefixes[0]", ".hostnames[0]")
+    ),
     "CC-S15": ("spec.storage.pvcHeadroomPercent",) * 3,
     "CC-S16": tuple(
         f"spec.autoScaling.metrics[0].{name}" for name in ("type", "podmetric.target.type", "podmetric.metric.backend")
@@ -137,6 +155,7 @@ REFUSED: Final[dict[str, list[tuple[str, JsonObject | None]]]] = {
         ("AIMRuntimeConfig", {"routing": {"hostnames": [f"h{number}.io" for number in range(17)]}}),
         ("AIMClusterRuntimeConfig", {"routing": {"namespaceOwnership": "strict"}}),
     ],
+    "CC-100": [("AIMClusterRuntimeConfig", {"routing": {"reservations": [one]}}) for one in RESERVED],
     "CC-S15": [
         (kind, {**base, "storage": {"pvcHeadroomPercent": -1}})
         for kind, base in (("AIMService", service()), ("AIMRuntimeConfig", {}), ("AIMClusterRuntimeConfig", {}))
