@@ -203,6 +203,18 @@ def test_with_weights_it_serves_the_model_that_it_is_asked_for(program: Path, tm
         assert json.loads(engine.ask("GET", "/v1/models")[1])["data"][0]["id"] == "Qwen/Qwen3-32B-FP8"
 
 
+def test_a_base_image_serves_the_model_that_it_is_asked_for(tmp_path: Path, program: Path) -> None:
+    [base] = [one for one in DEMO_IMAGES if one.repository == "amdenterpriseai/aim-base"]
+    (tmp_path / engine_program.CATALOGUE).write_text(json.dumps(catalogue(base)), encoding="utf-8")
+    folder = tmp_path / "cache/our-team/tuned"
+    folder.mkdir(parents=True)
+    (folder / "model.safetensors").write_text("x")
+    env = {"AIM_CACHE_PATH": str(tmp_path / "cache"), "AIM_MODEL_ID": "our-team/tuned"}
+    with running(program, **env) as engine:
+        assert json.loads(engine.ask("GET", "/v1/models")[1])["data"][0]["id"] == "our-team/tuned"
+    assert outcome(program, "dry-run").returncode == 1, "it has nothing for discovery"
+
+
 def test_discovery_of_a_custom_profile_needs_the_file_of_its_config_map(program: Path, tmp_path: Path) -> None:
     env = {"AIM_ID": "team/model", "AIM_PROFILE_ID": "custom/team/model/vllm-mi325x-fp8-tp2-throughput"}
     place = {"AIM_PROFILES": str(tmp_path / "profiles")}

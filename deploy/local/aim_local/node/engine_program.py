@@ -83,6 +83,17 @@ def _custom(catalogue: Json, env: Mapping[str, str]) -> Json | None:
     return {**shape, "filename": file.name, "path": str(file), "profile": profile, "models": models}
 
 
+def _base(catalogue: Json, env: Mapping[str, str]) -> Json | None:
+    """What a base image serves: it has no profiles, and any model that the environment names."""
+    model = env.get("AIM_MODEL_ID")
+    if catalogue["profiles"] or not model:
+        return None
+    shape: Json = json.loads(json.dumps(catalogue["custom"]))
+    shape["profile"].update(aim_id=model, model_id=model, model=model)
+    shape["models"] = [{**one, "name": model} for one in shape["models"]]
+    return {**shape, "filename": "none"}
+
+
 def weights_of(output: Json, env: Mapping[str, str]) -> list[Path]:
     """The files of the model below the cache folder; nothing is looked for where there is no such folder to use.
 
@@ -403,7 +414,7 @@ def serve(catalogue: Json, env: Mapping[str, str], port: int = PORT) -> None:
     Raises:
         ProblemError: no profile fits, or the weights are missing.
     """
-    output = fitting(catalogue, env)
+    output = fitting(catalogue, env) or _base(catalogue, env)
     if output is None:
         raise ProblemError(_no_profile(env))
     files = weights_of(output, env)
