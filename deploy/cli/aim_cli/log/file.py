@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Mapp
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from aim_cli.errors import UnreadableError
 from controller_runtime import JsonObject, Key, dumps
@@ -28,6 +28,9 @@ from controller_runtime.replay.past import UntoldError, objects_of, scoped_part,
 _FORMAT: Final = 1
 _LONGEST_LINE: Final = 64 << 20
 """Bytes; an object in Kubernetes has at most 1.5 MiB, a message of the broker 8."""
+_MOST_LINES: Final = 250_000
+_LARGEST: Final = 512 << 20
+"""Bytes of all lines unpacked."""
 _EVERY: Final = DecisionFilter()
 _EVER: Final = Span(datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC))
 
@@ -104,32 +107,92 @@ def write(path: Path, lines: Iterable[JsonObject]) -> None:
     """Make a file.
 
     Raises:
-        UnreadableError: it cannot be made.
+        UnreadableError: it cannot be made, or nothing would read so large a file (FW-741).
     """
     try:
         with gzip.open(path, "wb") as file:
-            file.writelines(dumps(line) + b"\n" for line in lines)
-    except OSError as error:
-        raise UnreadableError(f"{path} cannot be written: {error.strerror or error}") from error
+            file.writelines(_within_bounds(dumps(line) + b"\n" for line in lines))
+    except (OSError, _TooLargeError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise UnreadableError(f"{path} cannot be written: {why}") from error
 
 
 def read(path: Path) -> Held:
     """What a file holds.
 
     Raises:
-        UnreadableError: there is no such file, or it is none of ours.
+        UnreadableError: there is no such file, it is none of ours, or it is too large (FW-741).
+    """
+    entries = scan(path)
+    head = next(entries).line
+    found: defaultdict[str, list[Entry]] = defaultdict(list)
+    for entry in entries:
+        # Only what was made of a line stays, so that memory is that of the result.
+        found[entry.line["is"]].append(entry if entry.value is None else Entry({}, entry.value))
+    return Held(
+        _parts(head),
+        tuple(one.value for one in found["version"] if isinstance(one.value, LoggedVersion)),
+        tuple(one.value for one in found["present"] if isinstance(one.value, LoggedVersion)),
+        tuple(one.value for one in found["decision"] if isinstance(one.value, StoredDecision)),
+        {(one.line["service"], one.line["digest"]): one.line["values"] for one in found["settings"]},
+        datetime.fromisoformat(head["begins"]),
+        {what: datetime.fromisoformat(at) for what, at in head["completeSince"].items()},
+    )
+
+
+class Entry(NamedTuple):
+    """A line of a file, and what it stands for; of the first line and of settings that is the line itself."""
+
+    line: JsonObject
+    value: LoggedVersion | StoredDecision | None = None
+
+
+def scan(path: Path) -> Iterator[Entry]:
+    """The lines of a file one after the other, the head first, each checked.
+
+    Raises:
+        UnreadableError: as of `read`.
     """
     try:
         with gzip.open(path, "rb") as file:
-            head, *lines = (loads(line) for line in iter(lambda: _line(file), b""))
-        if head["aimlog"] != _FORMAT:
-            raise UnreadableError(f"{path} is of another release: look with the one that made it")
-        held = _held(head, lines)
-        if not {where for one in held.decisions for where in _parts_of(one.record)} <= held.parts:
-            raise UnreadableError(f"{path} lacks what its decisions read: ask for the whole file")
-        return held
+            lines = map(loads, _within_bounds(iter(lambda: _line(file), b"")))
+            head = next(lines, None)
+            if head is None:
+                raise ValueError("it is empty")
+            if head["aimlog"] != _FORMAT:
+                raise UnreadableError(f"{path} is of another release: look with the one that made it")
+            parts = _parts(head)
+            datetime.fromisoformat(head["begins"])
+            yield Entry(head)
+            for line in lines:
+                entry = _entry(line)
+                if isinstance(entry.value, StoredDecision) and not parts.issuperset(_parts_of(entry.value.record)):
+                    raise UnreadableError(f"{path} lacks what its decisions read: ask for the whole file")
+                yield entry
+    except _TooLargeError as error:
+        raise UnreadableError(f"{path} cannot be read: {error}") from error
     except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, EnvelopeError, zlib.error) as error:
         raise UnreadableError(f"{path} cannot be read: {error}; name a file that `aim export` made") from error
+
+
+def _within_bounds(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines, as long as memory is enough for what they hold: a small file may unpack to any number of them."""
+    room = _LARGEST
+    for number, line in enumerate(lines):
+        room -= len(line)
+        if number >= _MOST_LINES or room < 0:
+            raise _TooLargeError
+        yield line
+
+
+class _TooLargeError(Exception):
+    def __str__(self) -> str:
+        bounds = f"more than {_MOST_LINES} lines or {_LARGEST >> 20} MiB unpacked"
+        return f"{bounds}; export less: `aim export FILE KIND NAME --since 1h`"
+
+
+def _parts(head: JsonObject) -> frozenset[PartOf]:
+    return frozenset((part, service) for part, service in head["parts"])
 
 
 def _line(file: gzip.GzipFile) -> bytes:
@@ -140,19 +203,10 @@ def _line(file: gzip.GzipFile) -> bytes:
     return line
 
 
-def _held(head: JsonObject, lines: Sequence[JsonObject]) -> Held:
-    by_kind: defaultdict[str, list[JsonObject]] = defaultdict(list)
-    for line in lines:
-        by_kind[line["is"]].append(line)
-    return Held(
-        frozenset((part, service) for part, service in head["parts"]),
-        tuple(map(_read_version, by_kind["version"])),
-        tuple(map(_read_version, by_kind["present"])),
-        tuple(map(_read_decision, by_kind["decision"])),
-        {(one["service"], one["digest"]): one["values"] for one in by_kind["settings"]},
-        datetime.fromisoformat(head["begins"]),
-        {what: datetime.fromisoformat(at) for what, at in head["completeSince"].items()},
-    )
+def _entry(line: JsonObject) -> Entry:
+    if line["is"] in ("version", "present"):
+        return Entry(line, _read_version(line))
+    return Entry(line, _read_decision(line) if line["is"] == "decision" else None)
 
 
 def _read_version(line: JsonObject) -> LoggedVersion:
