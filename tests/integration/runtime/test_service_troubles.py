@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import trustme
 from support.controlplane import RawApi, definitions, raw_api
-from support.nats import eventually
+from support.nats import connected, eventually
 from support.reconcile_bench import Faults
 from support.runtime_fixtures import MODELS, model, seen
 from support.services import Platform, ServiceUnderTest, platform
@@ -164,6 +164,34 @@ async def test_a_subject_that_the_broker_denies_is_named(stage: Platform, api: R
         service = await stage.started(NATS_CREDENTIALS_FILE=str(file))
         line = await told(service, api, Cause.BROKER_DENIES)
     assert "publishing to $js.api.stream.create.aim_history" in line.lower()
+
+
+@pytest.mark.spec("FW-583", "FW-584", "FW-767")
+async def test_a_stream_that_another_client_sealed_is_named_with_the_command_that_helps(
+    stage: Platform, api: RawApi
+) -> None:
+    async with other_broker(stage) as server, connected(server.url) as bus:
+        service = await stage.started(NATS_HEARTBEAT="1s")
+        await service.ready()
+
+        async def created() -> bool:
+            return "AIM_HISTORY" in ((await bus.api("STREAM.NAMES")).get("streams") or ())
+
+        await eventually(created, "the streams")
+        config = (await bus.api("STREAM.INFO.AIM_HISTORY"))["config"]
+        await bus.api("STREAM.UPDATE.AIM_HISTORY", {**config, "sealed": True})
+
+        def named(page: JsonObject) -> list[str]:
+            return [one["message"] for one in page["troubles"] if one["reason"] == Cause.BROKER_STREAM]
+
+        (line,) = named(await service.until("/readyz", lambda _, page: bool(named(page))))
+        assert line.startswith("stream AIM_HISTORY changed: sealed is true, not unset; ")
+        assert line.endswith("nats stream rm AIM_HISTORY --force")
+        assert (await event(api, Cause.BROKER_STREAM))["message"] == line
+        # What the command does; the service creates the stream again.
+        await bus.api("STREAM.DELETE.AIM_HISTORY")
+        await service.until("/readyz", lambda status, page: status == 200 and not page["troubles"])
+        assert not (await bus.api("STREAM.INFO.AIM_HISTORY"))["config"]["sealed"]
 
 
 @pytest.mark.spec("FW-585", "FW-587")
