@@ -386,6 +386,7 @@ def routed(reason: str | None, status: bool = False, **routing: Any) -> BuiltWor
         (False, "RouteRefsUnresolved", "Starting"),
         (False, "PathTemplateInvalid", "Degraded"),
         (False, "PathConflict", "Degraded"),
+        (False, "PathReserved", "Degraded"),
         (False, "HTTPRouteFetchError", "Degraded"),
         (False, "NotAllowedByListeners", "Failed"),
         (False, "AlreadyExists", "Failed"),
