@@ -24,7 +24,7 @@ from aim_artifacts.progress import DownloadOutcome, download_complete, progress_
 from aim_artifacts.settings import STATUS_UPDATER, ArtifactsSettings
 from aim_artifacts.size_stage import discover_size
 from aim_artifacts.sizing import display_size, headroom_annotation, headroom_percent, stated_size
-from aim_artifacts.source import effective_model_id
+from aim_artifacts.source import effective_model_id, pinned_revision
 from aim_artifacts.stage import JobSeen, Seen, Stage
 from aim_domain import AIMArtifact, CacheMode, PodFacts, artifact_errors, labels, resolve_config
 from aim_domain.component_names import COMPONENT_ORDER
@@ -234,6 +234,7 @@ def _status(seen: Seen, stage: Stage, evaluation: Evaluation, used: LastUse) -> 
             "mode": (CacheMode.DEDICATED if artifact.metadata.owner_references else CacheMode.SHARED).value,
             "displaySize": display_size(artifact, discovered),
             "discoveredSizeBytes": discovered,
+            "revision": pinned_revision(artifact.spec.source_uri) or None,
             "lastUsed": None if used.moment is None else timestamp(used.moment),
             **_volume_fields(seen),
             **progress,

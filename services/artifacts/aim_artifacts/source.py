@@ -1,8 +1,10 @@
-"""Source URIs, and the model id that follows from them (AR-110…AR-113)."""
+"""Source URIs, the revision that one pins, and the model id that follows from it (AR-110…AR-113, AR-825…AR-827)."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from aim_domain.hub_sources import split_revision
 
 CACHE_ROOT: Final = "/workspace/cache"
 """Directory of an inference container below which weights are mounted (AR-110)."""
@@ -27,11 +29,17 @@ class Source:
     """A parsed source URI.
 
     Attributes:
-        path: what follows ``scheme://``, without trailing slashes.
+        path: what follows ``scheme://``, without trailing slashes and revision.
+        revision: branch, tag or commit of a Hugging Face repository; empty for the default branch.
     """
 
     scheme: Scheme
     path: str
+    revision: str = ""
+
+    def __str__(self) -> str:
+        pinned = f"@{self.revision}" if self.revision else ""
+        return f"{self.scheme}://{self.path}{pinned}"
 
     @property
     def bucket(self) -> str:
@@ -56,7 +64,12 @@ def parse_source(uri: str) -> Source:
         raise SourceError(
             f"{uri!r} is not a supported source URI; expected hf://<organisation>/<name> or s3://<bucket>/<key>"
         )
-    return Source(Scheme(scheme), path)
+    if scheme != Scheme.HUGGING_FACE:
+        return Source(Scheme(scheme), path)
+    try:
+        return Source(Scheme.HUGGING_FACE, *split_revision(rest))
+    except ValueError as error:
+        raise SourceError(str(error)) from error
 
 
 def is_hugging_face(uri: str) -> bool:
@@ -75,7 +88,18 @@ def effective_model_id(model_id: str | None, uri: str) -> str:
         return model_id
     if not is_hugging_face(uri):
         return ""
-    return "/".join(without_scheme(uri).rstrip("/").split("/")[:_SEGMENTS])
+    repository = _without_revision(without_scheme(uri))
+    return "/".join(repository.rstrip("/").split("/")[:_SEGMENTS])
+
+
+def pinned_revision(uri: str) -> str:
+    """The revision in the URI; empty for the default branch, and for S3."""
+    rest = without_scheme(uri).rstrip("/")
+    return rest[len(_without_revision(rest)) + 1 :] if is_hugging_face(uri) else ""
+
+
+def _without_revision(rest: str) -> str:
+    return rest.replace(":", "@").partition("@")[0]
 
 
 def mount_point(model_id: str, fallback: str) -> str:

@@ -13,6 +13,7 @@ from aim_domain.api.model import AIMModelSpec
 from aim_domain.api.service import AIMServiceSpec
 from aim_domain.api.service_template import TemplateSpec
 from aim_domain.api.template_cache import AIMTemplateCacheSpec
+from aim_domain.hub_sources import split_revision
 from controller_runtime import Category, ClassifiedError, quantity
 from controller_runtime.core import ResourceRequirements
 from controller_runtime.quantity import QuantityText
@@ -109,6 +110,11 @@ def _sources(sources: Sequence[ModelSource], path: str) -> Iterator[str]:
 def _source_uri(uri: str, path: str) -> Iterator[str]:
     if not uri.partition("://")[2].strip("/"):
         yield f"{path} {uri!r} names nothing to download; write hf://<organisation>/<name> or s3://<bucket>/<key>"
+    elif uri.startswith("hf://"):
+        try:
+            split_revision(uri.partition("://")[2])
+        except ValueError as error:
+            yield f"{path} {error}"
 
 
 def _resources(resources: ResourceRequirements | None) -> Iterator[str]:

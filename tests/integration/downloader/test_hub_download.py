@@ -3,9 +3,10 @@
 import asyncio
 import os
 import signal
+from urllib.parse import unquote
 
 import pytest
-from support.downloads import FakeHub, Program, kill_all, serving
+from support.downloads import COMMIT, FakeHub, Program, kill_all, serving
 from support.nats import eventually
 
 URI = "hf://org/model"
@@ -39,6 +40,20 @@ async def test_estimate_and_download_agree(program: Program, hub: FakeHub, text:
     assert set(program.files()) == selected
 
 
+@pytest.mark.spec("AR-826", "AR-729")
+@pytest.mark.parametrize(("pin", "asked"), [("@v1.0", "v1.0"), (":refs/pr/7", "refs%2Fpr%2F7")])
+async def test_the_pinned_revision_is_measured_and_downloaded(
+    program: Program, hub: FakeHub, pin: str, asked: str
+) -> None:
+    size = await program.check_size(f"{URI}{pin}", HF_ENDPOINT=hub.url)
+    ended = await program.download(f"{URI}{pin}", HF_ENDPOINT=hub.url, AIM_DOWNLOADER_PROTOCOL="HTTP")
+    assert (size.code, ended.code) == (0, 0), size.err + ended.err
+    assert set(program.files()) == TOP
+    asked_for = [path for path, _ in hub.tokens if "/revision/" in path]
+    assert asked_for == [f"/api/models/org/model/revision/{unquote(asked)}"]
+    assert f"verified 3 files of org/model at {COMMIT}" in ended.err
+
+
 @pytest.mark.spec("AR-410", "AR-764", "AR-765", "SC-120", "AR-770")
 async def test_a_filter_that_selects_nothing(program: Program, hub: FakeHub) -> None:
     nothing = '{"include":["*"],"exclude":["*"]}'
@@ -57,6 +72,7 @@ async def test_a_filter_that_selects_nothing(program: Program, hub: FakeHub) -> 
         ((500, "Overloaded"), 15, "DownloadFailed"),
         ((401, "RepoNotFound"), 11, "SourceNotFound"),
         ((404, "RepoNotFound"), 11, "SourceNotFound"),
+        ((404, "RevisionNotFound"), 11, "SourceNotFound"),
     ],
 )
 async def test_refusals_of_the_hub(

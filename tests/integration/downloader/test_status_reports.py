@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import pytest
 from support.controlplane import RawApi
-from support.downloads import FakeHub, FakeS3, Program
+from support.downloads import COMMIT, FakeHub, FakeS3, Program
 
 from aim_domain.kinds import AIM_ARTIFACT
 from aim_local.apiserver import ControlPlane
@@ -51,6 +51,15 @@ async def half_way(plane: ControlPlane) -> None:
             progress = event.object.get("status", {}).get("progress", {})
             if progress.get("percentage") == 50:
                 return
+
+
+@pytest.mark.spec("AR-827")
+async def test_the_commit_of_the_weights_is_reported(
+    program: Program, api: RawApi, hub: FakeHub, variables: dict[str, str | Path]
+) -> None:
+    ended = await program.download("hf://org/model@v1.0", **{**variables, "HF_ENDPOINT": hub.url})
+    assert ended.code == 0, ended.err
+    assert (await stored(api))["status"]["download"]["commit"] == COMMIT
 
 
 async def stored(api: RawApi) -> dict[str, Any]:

@@ -30,6 +30,7 @@ ARTIFACT_STATUS = {
     "observedGeneration": "integer", "conditions": LIST, "status": TEXT, "progress": "object", "download": "object",
     "displaySize": TEXT, "lastUsed": TEXT, "persistentVolumeClaim": TEXT, "mode": TEXT,
     "discoveredSizeBytes": "integer", "allocatedSize": QUANTITY, "headroomPercent": "integer",
+    "revision": TEXT,
 }  # fmt: skip
 CACHE_SPEC = {
     "templateName": TEXT, "templateScope": TEXT, "env": LIST, "imagePullSecrets": LIST, "storageClassName": TEXT,
@@ -101,7 +102,7 @@ def test_fields_and_their_types() -> None:
     progress = {"totalBytes": "integer", "downloadedBytes": "integer", "percentage": "integer"}
     assert types(node_at(one, "status.progress")) == {**progress, "displayPercentage": TEXT}
     download = {"protocol": TEXT, "attempt": "integer", "totalAttempts": "integer", "protocolSequence": TEXT}
-    assert types(node_at(one, "status.download")) == {**download, "message": TEXT}
+    assert types(node_at(one, "status.download")) == {**download, "message": TEXT, "commit": TEXT}
     resolved = node_at(other, "status.artifacts")["additionalProperties"]
     assert set(resolved["properties"]) == {"uid", "name", "model", "status", "persistentVolumeClaim", "mountPoint"}
     assert set(resolved["required"]) == {"uid", "name", "model", "status"}

@@ -19,7 +19,7 @@ async def check_size(source: Source, environment: Environment) -> None:
     Raises:
         DownloadError: the source cannot be read, or has no size.
     """
-    uri = f"{source.scheme}://{source.path}"
+    uri = str(source)
     size = simulated_size(os.environ)
     if size is None:
         # Imported here: a simulated size needs no client.

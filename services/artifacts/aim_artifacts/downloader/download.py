@@ -43,11 +43,11 @@ async def download(source: Source, environment: Environment, variables: Mapping[
     simulation = read_simulation(variables, hugging_face=source.scheme is Scheme.HUGGING_FACE)
     async with open_reporter(environment.namespace, environment.artifact) as reporter:
         if simulation is not None:
-            log(f"pretending to download {source.scheme}://{source.path}: {simulation.mode.name.lower()}")
+            log(f"pretending to download {source}: {simulation.mode.name.lower()}")
             await _simulated(simulation, environment, reporter)
         else:
             await _real(source, environment, reporter)
-    log(f"{source.scheme}://{source.path} is complete in {environment.target} and verified")
+    log(f"{source} is complete in {environment.target} and verified")
 
 
 async def _real(source: Source, environment: Environment, reporter: Reporter) -> None:
@@ -57,8 +57,10 @@ async def _real(source: Source, environment: Environment, reporter: Reporter) ->
     async with _monitored(environment, environment.expected_size or 0, reporter) as monitor:
         listed = await list_source(source, environment)
         monitor.expected = environment.expected_size or listed.size
+        if listed.commit and environment.protocols:
+            await reporter.report(download={"commit": listed.commit})
         await asyncio.to_thread(_check_space, environment, listed.size)
-        log(f"downloading {listed.size} bytes from {source.scheme}://{source.path}")
+        log(f"downloading {listed.size} bytes from {source}")
         await _transfer(source, listed, environment, monitor, reporter)
     await reporter.report(progress=complete_progress(monitor.expected))
     await listed.verify(environment)

@@ -62,8 +62,11 @@ class Repository:
         return asdict(self)
 
 
-def list_repository(repo_id: str, selection: FileSelection) -> Repository:
-    """Resolve the default revision once, and list what the filter selects. Blocks.
+def list_repository(repo_id: str, revision: str, selection: FileSelection) -> Repository:
+    """Resolve the revision once, and list what the filter selects. Blocks.
+
+    Args:
+        revision: branch, tag or commit; empty for the default branch (AR-826).
 
     Raises:
         DownloadError: nothing is selected (AR-410).
@@ -71,7 +74,7 @@ def list_repository(repo_id: str, selection: FileSelection) -> Repository:
     """
     use_endpoint()
     api = HfApi()
-    commit = api.repo_info(repo_id).sha
+    commit = api.repo_info(repo_id, revision=revision or None).sha
     entries = api.list_repo_tree(repo_id, recursive=True, revision=commit)
     files = tuple(_remote_file(entry) for entry in entries if isinstance(entry, RepoFile))
     selected = tuple(file for file in files if selection.selects(file.path))

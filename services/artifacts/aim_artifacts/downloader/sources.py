@@ -30,6 +30,10 @@ class Listed(Protocol):
     def job(self, environment: Environment) -> JsonObject:
         """What the transfer process is told."""
 
+    @property
+    def commit(self) -> str:
+        """Of a repository, the commit that everything comes from; empty for other sources."""
+
     async def verify(self, environment: Environment) -> None:
         """Compare what arrived with the source; raises `DownloadError`."""
 
@@ -44,6 +48,11 @@ class ListedRepository:
     def size(self) -> int:
         """Bytes of the selected files."""
         return self.repository.size
+
+    @property
+    def commit(self) -> str:
+        """The commit that the revision stood for (AR-729)."""
+        return self.repository.commit
 
     def job(self, environment: Environment) -> JsonObject:
         """Files by name at one commit (AR-729)."""
@@ -74,6 +83,11 @@ class ListedPrefix:
         """Bytes of all objects."""
         return sum(item.size for item in self.objects)
 
+    @property
+    def commit(self) -> str:
+        """There is none."""
+        return ""
+
     def job(self, environment: Environment) -> JsonObject:
         """Objects with the versions that were listed."""
         return {
@@ -101,7 +115,7 @@ async def list_source(source: Source, environment: Environment, variables: Mappi
     """
     try:
         if source.scheme is Scheme.HUGGING_FACE:
-            found = await asyncio.to_thread(hub.list_repository, source.path, environment.selection)
+            found = await asyncio.to_thread(hub.list_repository, source.path, source.revision, environment.selection)
             check_names((file.path for file in found.files), environment.target)
             return ListedRepository(found)
         client = open_client(variables, environment.max_workers)

@@ -79,12 +79,14 @@ class DownloadState(ApiModel):
     """Protocol of this attempt."""
     protocol_sequence: str | None = None
     """Protocols in the order in which they are tried."""
-    message: str | None = None
+    message: Annotated[str | None, Schema(max_length=32_768)] = None
     """Latest message of the downloader."""
     attempt: Int32 | None = None
     """Number of this attempt."""
     total_attempts: Int32 | None = None
     """Maximum number of attempts."""
+    commit: Annotated[str | None, Schema(max_length=64)] = None
+    """Commit of the repository that everything is downloaded from."""
 
 
 class AIMArtifactStatus(ApiModel):
@@ -112,6 +114,8 @@ class AIMArtifactStatus(ApiModel):
     """Size reported by the source, in bytes."""
     allocated_size: QuantityText | None = None
     """Storage requested by the PersistentVolumeClaim, including headroom."""
+    revision: Annotated[str | None, Schema(max_length=256)] = None
+    """Branch, tag or commit that sourceUri pins; absent for the default branch."""
     headroom_percent: Int32 | None = None
     """Headroom applied to the size, in percent."""
 
