@@ -102,7 +102,7 @@ def _one(operation: Any, argument: Any) -> str:
         case "ATOMIC_GROUP":
             return _sample(argument)
         case name if name in _REPEATS:
-            return _sample(argument[2]) * max(1, argument[0])
+            return _sample(argument[2]) * max(1, int(argument[0]))
     return ""
 
 
