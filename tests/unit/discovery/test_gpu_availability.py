@@ -102,6 +102,7 @@ def test_zero_gpus_target_the_nodes_that_have_some() -> None:
     assert state_of(required(requests=0), GpuInventory()) == (State.NOT_AVAILABLE, "GPUNotAvailable")
     assert node_affinity(required(requests=1), cluster_of("MI300X")) is None, "the requested GPU chooses the node"
     enough = node_affinity(required(requests=0, minVram="64Gi"), cluster_of("MI300X", "MI100"))
+    assert enough is not None
     assert values(enough) == ["74a1", "74a9", "74b5", "74bd"]
 
 
