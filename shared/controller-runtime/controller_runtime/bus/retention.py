@@ -63,6 +63,8 @@ class Pace:
 
     def __init__(self, shortest: timedelta = SHORTEST_WINDOW) -> None:
         self._shortest = shortest
+        # Looks come with every heartbeat; one a minute tells as much of an hour.
+        self._spacing = shortest / 15
         self._looks: deque[tuple[datetime, int]] = deque()
 
     def observe(self, held: Contents) -> float | None:
@@ -70,7 +72,8 @@ class Pace:
         if self._looks and held.last < self._looks[-1][1]:
             # Sequences only fall when the stream was recreated; what was seen before was another one's.
             self._looks.clear()
-        self._looks.append((held.now, held.last))
+        if not self._looks or held.now - self._looks[-1][0] >= self._spacing:
+            self._looks.append((held.now, held.last))
         while held.now - self._looks[0][0] > _WINDOW:
             self._looks.popleft()
         begun, before = self._looks[0]

@@ -7,7 +7,7 @@ by a replica that is behind.
 import base64
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.parser import BytesParser
 from typing import Final, NamedTuple
@@ -36,7 +36,6 @@ class StreamState:
         messages: how many it holds; where subjects were asked for, how many of these it holds anything of.
         first_sequence: that of the oldest message it holds.
         deleted: messages between the first and the last that somebody removed.
-        config: the stream's configuration as the broker has it.
     """
 
     created: str
@@ -45,7 +44,6 @@ class StreamState:
     messages: int = 0
     first_sequence: int = 0
     deleted: int = 0
-    config: JsonObject = field(default_factory=dict, compare=False)
 
 
 class StoredMessage(NamedTuple):
@@ -76,14 +74,23 @@ async def stream_state(connection: BusConnection, stream: str, subjects: str = "
         BusUnavailableError: no answer.
         BusApiError: it does not exist (`STREAM_NOT_FOUND`).
     """
+    return state_of(await stream_info(connection, stream, subjects), subjects)
+
+
+async def stream_info(connection: BusConnection, stream: str, subjects: str = "") -> JsonObject:
+    """Ask for a stream's configuration and state, as the broker answers; see `stream_state`."""
     # The broker tells the subjects page by page, with their total on every page; an empty page costs a kilobyte.
     page = {"subjects_filter": subjects, "offset": _BEYOND_ALL_PAGES} if subjects else {}
-    info = await connection.api(f"STREAM.INFO.{stream}", page)
+    return await connection.api(f"STREAM.INFO.{stream}", page)
+
+
+def state_of(info: JsonObject, subjects: str = "") -> StreamState:
+    """The state in such an answer."""
     now = broker_clock(info)
     state = info["state"]
     messages = int(info.get("total", 0)) if subjects else int(state["messages"])
     ends = int(state["first_seq"]), int(state.get("num_deleted", 0))
-    return StreamState(str(info["created"]), int(state["last_seq"]), now, messages, *ends, info["config"])
+    return StreamState(str(info["created"]), int(state["last_seq"]), now, messages, *ends)
 
 
 async def last_message(connection: BusConnection, stream: str, subject: str) -> StoredMessage | None:

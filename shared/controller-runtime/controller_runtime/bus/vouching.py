@@ -9,7 +9,7 @@ from controller_runtime.bus.interruption import InterruptedSessionError, interru
 from controller_runtime.bus.marker_writer import Vouched
 from controller_runtime.bus.publisher_context import PublisherContext
 from controller_runtime.bus.pump import Pump
-from controller_runtime.bus.stored import stream_state
+from controller_runtime.bus.stored import state_of, stream_info, stream_state
 from controller_runtime.bus.stream_faults import fault_of
 from controller_runtime.bus.streams import chosen_limits, state_config
 from controller_runtime.bus.sweep import Swept, sweep, tombstones
@@ -113,7 +113,8 @@ class Vouching:
         now = asyncio.get_running_loop().time()
         if now < self._check_at:
             return
-        state = await stream_state(context.setup.connection, self._stream, self._subjects)
+        info = await stream_info(context.setup.connection, self._stream, self._subjects)
+        state = state_of(info, self._subjects)
         expected = len(context.writer.stored) + self._foreign
         if state.created != context.scoping.stream_created:
             raise InterruptedSessionError(f"stream {self._stream} was recreated")
@@ -122,7 +123,7 @@ class Vouching:
                 f"stream {self._stream} holds {state.messages} messages of the {expected} that were published; "
                 "publishing again what is missing"
             )
-        fault = fault_of(state.config, self._config, chosen_limits(self._stream, context.setup.layout))
+        fault = fault_of(info["config"], self._config, chosen_limits(self._stream, context.setup.layout))
         if fault is not None and fault.is_breaking:
             raise InterruptedSessionError(str(fault))
         self._check_at = now + context.setup.settings.marker_interval / 2
