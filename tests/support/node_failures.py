@@ -350,16 +350,16 @@ def short(condition: JsonObject) -> str:
     return f"{condition['type']}={condition['status']} {condition['reason']}"
 
 
-async def node_becomes(node: OnNode, ready: str, seconds: float) -> None:
-    """Wait until the node's condition Ready is `True`, `False` or `Unknown`."""
-    path = f"/api/v1/nodes/{node.platform.node.settings.name}"
+async def node_becomes(node: OnNode, ready: str, seconds: float, name: str = "") -> None:
+    """Wait until a node's condition Ready is `True`, `False` or `Unknown`; the first node's unless named."""
+    path = f"/api/v1/nodes/{name or node.platform.node.settings.name}"
     await node.until(path, lambda obj: (condition_of(obj, "Ready") or {}).get("status") == ready, seconds)
 
 
 @asynccontextmanager
-async def cordoned(node: OnNode) -> AsyncIterator[None]:
-    """The node takes no pods."""
-    name = node.platform.node.settings.name
+async def cordoned(node: OnNode, name: str = "") -> AsyncIterator[None]:
+    """A node takes no pods; the first one unless named."""
+    name = name or node.platform.node.settings.name
     await node.kubectl("cordon", name)
     try:
         yield

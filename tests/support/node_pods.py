@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
+import pytest
 from support.on_node import OnNode
 
 from aim_local.node.platform import NAMESPACE
@@ -26,6 +27,10 @@ POD_SECURITY: Final[JsonObject] = {
     "runAsUser": 65532,
     "seccompProfile": {"type": "RuntimeDefault"},
 }
+HOSTNAME: Final = "kubernetes.io/hostname"
+"""Label of each node with its name."""
+_SECONDS: Final = 60
+"""Until the rights of a new pod, and of a new policy, are in force."""
 _NEVER: Final = "suite.aim/never"
 _ATTEMPTS: Final = """
 import json, socket, sys
@@ -101,6 +106,22 @@ class Source:
         return dict(zip(targets, json.loads(said), strict=True))
 
 
+async def matched(source: Source, targets: dict[str, Target], expected: frozenset[str]) -> None:
+    """Wait until just the expected targets answer; and they still do when they are tried again."""
+    errors: dict[str, str] = {}
+    found: set[str] = set()
+    try:
+        async with asyncio.timeout(_SECONDS):
+            while found != expected:
+                errors = await source.attempts(targets)
+                found = {name for name, error in errors.items() if not error}
+    except TimeoutError:
+        refused = {name: errors[name] for name in sorted(expected - found)}
+        pytest.fail(f"from {source.pod} refused: {refused}; passes: {sorted(found - expected)}")
+    again = await source.attempts(targets)
+    assert {name for name, error in again.items() if not error} == expected
+
+
 async def attempts_of_the_node(targets: Mapping[str, Target]) -> dict[str, str]:
     """Try all targets from this machine, which is the node."""
     words = json.dumps([(one.protocol, one.address, one.port) for one in targets.values()])
@@ -114,10 +135,12 @@ class PodForm:
 
     Attributes:
         labels: such as those of a service, whose NetworkPolicy then holds for it.
+        on: the node that it runs on; empty for any.
     """
 
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
+    on: str = ""
 
     @property
     def body(self) -> JsonObject:
@@ -136,6 +159,7 @@ class PodForm:
             "enableServiceLinks": False,
             "securityContext": POD_SECURITY,
             "terminationGracePeriodSeconds": 0,
+            "nodeSelector": {HOSTNAME: self.on} if self.on else {},
         }
         metadata = {"name": self.name, "labels": dict(self.labels)}
         return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
