@@ -13,6 +13,7 @@ from aim_artifacts.conditions import (
     DOWNLOAD_COMPLETE,
     DOWNLOAD_FILTER_IGNORED,
     INVALID_QUOTA_ANNOTATION,
+    MODEL_ID_KNOWN,
     MODEL_ID_MISSING,
 )
 from aim_artifacts.download_filter import filter_to_pin, is_filter_ignored
@@ -40,12 +41,14 @@ from controller_runtime import (
     EventType,
     JsonObject,
     Lookup,
+    Observability,
     Patch,
     Plan,
     State,
     StatusValue,
     View,
     assemble,
+    condition,
     evaluate,
     find_condition,
     scoped,
@@ -74,7 +77,7 @@ def reconcile_artifact(settings: ArtifactsSettings, artifact: AIMArtifact, view:
         stored_status=artifact.status.status,
         now=now,
         errors=(*_unreadable(seen.binding), *artifact_errors(artifact.spec)),
-        extra=_download_complete(artifact, stage),
+        extra=(*_download_complete(artifact, stage), *_model_id(artifact)),
         failure=view.failure,
         progressing=stage.progressing or _held_up(stage),
         # What the download reports is shown beside the status from then on.
@@ -203,6 +206,20 @@ def _download_complete(artifact: AIMArtifact, stage: Stage) -> Sequence[Desired]
     return (download_complete(artifact.status, stage.outcome or DownloadOutcome()),)
 
 
+def _model_id(artifact: AIMArtifact) -> Sequence[Desired]:
+    """That the name under which containers look for the weights is not known; nothing where it is (AR-829)."""
+    spec = artifact.spec
+    # A spec that cannot be carried out says one thing (FW-474).
+    if artifact_errors(spec) or effective_model_id(spec.model_id, spec.source_uri):
+        return ()
+    message = (
+        f"no modelId is given for {spec.source_uri} and none can be derived; "
+        f"inference containers will find the weights under the artifact's name, {artifact.name}; set spec.modelId"
+    )
+    # Silent: the Event of AR-113 reports it once.
+    return (condition(MODEL_ID_KNOWN, False, MODEL_ID_MISSING, message, Observability.SILENT),)
+
+
 _UNEXPLAINED: Final = frozenset({"PodsPending", "PvcPending"})
 """What waits, and does not say for what."""
 
@@ -265,13 +282,7 @@ def _events(artifact: AIMArtifact, stage: Stage) -> tuple[Event, ...]:
     # A spec that cannot be carried out says one thing (FW-474).
     if artifact.status.observed_generation is not None or artifact_errors(artifact.spec):
         return ()
-    spec, events = artifact.spec, []
-    if not effective_model_id(spec.model_id, spec.source_uri):
-        message = (
-            f"no modelId is given for {spec.source_uri} and none can be derived; "
-            f"inference containers will find the weights under the artifact's name, {artifact.name}"
-        )
-        events.append(Event(EventType.WARNING, MODEL_ID_MISSING, message))
+    events = [Event(EventType.WARNING, one.reason, one.message) for one in _model_id(artifact)]
     if is_filter_ignored(artifact):
         message = "downloadFilter concerns hf:// sources only; everything below the S3 key is downloaded"
         events.append(Event(EventType.WARNING, DOWNLOAD_FILTER_IGNORED, message))

@@ -5,6 +5,9 @@ from typing import Final
 DOWNLOAD_COMPLETE: Final = "DownloadComplete"
 """Domain condition of an artifact; takes no part in the aggregation (AR-310)."""
 
+MODEL_ID_KNOWN: Final = "ModelIdKnown"
+"""Only where it is false: what mounts the weights finds them under another name (AR-829)."""
+
 DOWNLOADING: Final = "Downloading"
 VERIFYING: Final = "Verifying"
 VERIFIED: Final = "Verified"

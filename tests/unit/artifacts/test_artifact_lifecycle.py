@@ -13,6 +13,7 @@ from support.artifacts import (
     children_of,
     conditions_of,
     environment,
+    message_of,
     plan_of,
     seen,
     value_of,
@@ -483,11 +484,21 @@ def test_a_changed_config_touches_neither_the_volume_nor_the_job_that_are_there(
     assert (plan.deletes, known.only(ARTIFACT_CLAIMS), known.only(ARTIFACT_JOBS)) == ((), volume, job)
 
 
-@pytest.mark.spec("SC-002")
+@pytest.mark.spec("AR-829")
+@pytest.mark.parametrize(("uri", "model"), [("s3://models/SmolLM-135M", "org/smol"), ("hf://org/smol", None)])
+def test_a_known_model_id_is_not_mentioned(uri: str, model: str | None) -> None:
+    given = {"modelId": model} if model else {}
+    plan = Cluster(artifact(uri=uri, spec={"size": "2.2Gi", **given})).run(ARTIFACTS, "qwen")
+    assert "ModelIdKnown" not in conditions_of(plan)
+
+
+@pytest.mark.spec("SC-002", "AR-829")
 def test_weights_from_s3_without_a_model_id() -> None:
     known = Cluster(artifact(uri="s3://models/SmolLM-135M", spec={"size": "2.2Gi"}))
     first = known.run(ARTIFACTS, "qwen")
     assert [event.reason for event in first.events if event.type is EventType.WARNING] == ["ModelIdMissing"]
+    assert conditions_of(first)["ModelIdKnown"] == ("False", "ModelIdMissing")
+    assert "set spec.modelId" in message_of(first, "ModelIdKnown")
     known.settle(ARTIFACTS, "qwen")
     known.bind_claim()
     known.start_pod()

@@ -68,6 +68,7 @@ CONDITIONS: Final[Mapping[str, str]] = {
     "DownloadJobReady": "the download Job has ended well",
     "DownloadJobPodsReady": "its pod runs or has ended well",
     "DownloadComplete": "all files are there, and were compared with the source; for information",
+    "ModelIdKnown": "false where an `s3://` source has no `modelId`; for information",
     "ExistingModelsReady": "the models of the source are known",
     "FiltersReady": "every entry of the source was read",
     "RegistryReachable": "every registry that was asked gave an answer",
@@ -84,7 +85,7 @@ EXTRA: Final[Mapping[str, tuple[str, ...]]] = {
     "AIMService": ("AutoscalingInEffect", "DryRun", "ReplicasInEffect"),
     "AIMServiceTemplate": ("Discovered", "CacheReady"),
     "AIMClusterServiceTemplate": ("Discovered",),
-    "AIMArtifact": ("DownloadComplete",),
+    "AIMArtifact": ("DownloadComplete", "ModelIdKnown"),
     "AIMClusterModelSource": ("Degraded", "Syncing", "RegistryReachable", "MaxModelsLimitReached"),
 }
 """Conditions beside those of components, by kind."""
