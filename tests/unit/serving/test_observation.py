@@ -4,10 +4,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from support.builders import NOW, BuiltWorld, condition, fact, make, terminated, waiting
+from support.builders import EARLIER, NOW, BuiltWorld, condition, fact, make, terminated, waiting
 from support.live import Live
 from support.serving import (
-    EARLIER,
     GATEWAY,
     TEAM,
     WORKLOAD,
