@@ -30,6 +30,7 @@ from .api.group import GROUP as GROUP
 from .api.http_route import HTTPRoute as HTTPRoute
 from .api.http_route import ParentReference as ParentReference
 from .api.http_route import RouteParentStatus as RouteParentStatus
+from .api.image_metadata import MAX_DEPLOYMENTS as MAX_DEPLOYMENTS
 from .api.image_metadata import ImageMetadata as ImageMetadata
 from .api.image_metadata import RecommendedDeployment as RecommendedDeployment
 from .api.inference_service import InferenceService as InferenceService

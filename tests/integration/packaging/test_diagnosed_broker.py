@@ -84,7 +84,10 @@ async def test_a_changed_stream_is_bad() -> None:
     async with NatsServer() as server, connected(server.url) as bus:
         await bus.wait_connected()
         await ensure_streams(bus)
-        changes = {"AIM_STATE": {"sealed": True}, "AIM_HISTORY": {"max_msgs": 20, "max_age": 3600 * 10**9}}
+        changes: dict[str, dict[str, object]] = {
+            "AIM_STATE": {"sealed": True},
+            "AIM_HISTORY": {"max_msgs": 20, "max_age": 3600 * 10**9},
+        }
         for stream, changed in changes.items():
             config = (await bus.api(f"STREAM.INFO.{stream}"))["config"]
             await bus.api(f"STREAM.UPDATE.{stream}", {**config, **changed})

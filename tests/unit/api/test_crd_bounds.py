@@ -44,7 +44,9 @@ def test_an_object_that_was_stored_with_more_is_read_and_may_change() -> None:
     assert schema.validate(stored) != []
     changed = {**stored, "status": {"observedGeneration": 1}}
     assert schema.validate(changed, stored) == []
-    assert len(AIM_RUNTIME_CONFIG.model.model_validate(stored).spec.label_propagation.match) == 20_000
+    propagation = AIM_RUNTIME_CONFIG.model.model_validate(stored).spec.label_propagation
+    assert propagation is not None
+    assert len(propagation.match) == 20_000
 
 
 @pytest.mark.spec("CC-341", "DI-119")

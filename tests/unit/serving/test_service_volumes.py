@@ -92,10 +92,15 @@ def test_weights_that_are_deleted_in_use_are_spoken_of() -> None:
     service = aim_service()
     emptied = cache(USUAL, status="Progressing")
     emptied["status"]["artifacts"]["Qwen/Qwen3-32B"]["persistentVolumeClaim"] = None
-    named = {"namespace": TEAM, "labels": {"aim.eai.amd.com/cache.name": "x"}}
-    claim = make(kinds.PERSISTENT_VOLUME_CLAIM, CLAIM, **named)
+    named = {"aim.eai.amd.com/cache.name": "x"}
+    claim = make(kinds.PERSISTENT_VOLUME_CLAIM, CLAIM, namespace=TEAM, labels=named)
     leaving = make(
-        kinds.PERSISTENT_VOLUME_CLAIM, CLAIM, deleting=NOW, finalizers=["kubernetes.io/pvc-protection"], **named
+        kinds.PERSISTENT_VOLUME_CLAIM,
+        CLAIM,
+        namespace=TEAM,
+        labels=named,
+        deleting=NOW,
+        finalizers=["kubernetes.io/pvc-protection"],
     )
     around = (service, template(), model(), node(), workload(service, ready=True), predictor_pod("Running", ready=True))
     for objects in ((emptied,), (cache(USUAL), leaving), (emptied, leaving)):

@@ -5,8 +5,7 @@ from enum import Enum
 from typing import Final
 
 from aim_discovery.models.flags import DiscoveryFlags
-from aim_domain import AIMModelSpec, ImageMetadata, RecommendedDeployment
-from aim_domain.api.image_metadata import MAX_DEPLOYMENTS
+from aim_domain import MAX_DEPLOYMENTS, AIMModelSpec, ImageMetadata, RecommendedDeployment
 from controller_runtime import Component, State, StatusValue
 
 

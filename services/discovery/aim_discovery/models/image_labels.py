@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from aim_domain.api.image_metadata import MAX_DEPLOYMENTS
+from aim_domain import MAX_DEPLOYMENTS
 from aim_domain.bounds import MAX_ENTRIES, MAX_STRING, MAX_VALUE
 from controller_runtime import JsonObject
 

@@ -185,7 +185,7 @@ def _by(found: Mapping[str, str], keys: tuple[str, str], name_of: Callable[[str]
     value, written = _value(found, keys), next((key for key in keys if found.get(key, "").strip()), "")
     if value and (name := name_of(value)):
         by_id = keys == _DEVICE_KEYS and bool(device_ids(name))
-        terms = () if by_id else (f"{written}={found[written]}",)
+        terms: tuple[str, ...] = () if by_id else (f"{written}={found[written]}",)
         selected[name] = _Selected(by_id and written == labels.BETA_GPU_DEVICE_ID, terms)
     for key in keys:
         for encoded in sorted(_encoded(found, f"{key}.")):
