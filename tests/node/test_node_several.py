@@ -5,7 +5,7 @@ The second node is started for these tests and ends with them; see docs/developm
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Final
 
@@ -36,7 +36,7 @@ SOON: Final = {
     "key": "node.kubernetes.io/unreachable",
     "operator": "Exists",
     "effect": "NoExecute",
-    "tolerationSeconds": 8,
+    "tolerationSeconds": 20,
 }
 """The shortest toleration decides: Kubernetes' own is 300 seconds."""
 SLOW: Final = [{"name": "AIM_ENGINE_START_SECONDS", "value": "5"}]
@@ -82,13 +82,16 @@ async def tainted(node: OnNode, name: str, taint: str) -> AsyncIterator[None]:
 @asynccontextmanager
 async def on_worker(node: OnNode, outcomes: Outcomes, worker: NodeSettings) -> AsyncIterator[Served]:
     """A service that runs and answers on the second node, to which nothing binds it."""
-    async with no_remains(node), node.namespace("several") as namespace:
-        async with served(node, outcomes, namespace, env=SLOW) as chat:
-            async with cordoned(node):
-                await node.running(chat.path)
-                assert (await chat.pod())["spec"]["nodeName"] == worker.name
-            await chat.answers()
-            yield chat
+    async with (
+        no_remains(node),
+        node.namespace("several") as namespace,
+        served(node, outcomes, namespace, env=SLOW) as chat,
+    ):
+        async with cordoned(node):
+            await node.running(chat.path)
+            assert (await chat.pod())["spec"]["nodeName"] == worker.name
+        await chat.answers()
+        yield chat
 
 
 async def test_pods_of_the_second_node_reach_what_those_of_the_first_do(node: OnNode, worker: NodeSettings) -> None:
@@ -112,7 +115,7 @@ async def test_pods_of_the_second_node_reach_what_those_of_the_first_do(node: On
         waiting_pod(node, namespace, PodForm("foreign", on=worker.name)) as foreign,
         waiting_pod(node, NAMESPACE, PodForm("as-serving", serving, worker.name)) as own,
     ):
-        await matched(foreign, targets, targets.keys() - {"broker"})
+        await matched(foreign, targets, frozenset(targets) - {"broker"})
         # The policy of its own node lets it out, and that of the broker's node knows it by its address.
         await matched(own, targets, policed)
 
@@ -211,9 +214,10 @@ async def test_pods_of_a_node_that_is_lost_are_reported_and_move(
             await node_becomes(node, "Unknown", LOST, worker.name)
             reported = await chat.reports(PODS_READY, "NodeNotReady", seconds=15)
             assert worker.name in reported["message"]
-            why = await chat.explains(lambda found: "NodeNotReady" in found.way, 8)
+            why = await chat.explains(lambda found: "NodeNotReady" in found.way, 20)
             await moved(chat, before)
-        await returned(chat, worker, before, "second node cut off", short(reported), why)
+        since = await returned(chat, worker, before)
+        await chat.recovered("second node cut off", short(reported), why, since)
 
 
 async def test_a_node_whose_kubelet_and_runtime_are_dead_is_lost_too(
@@ -221,13 +225,14 @@ async def test_a_node_whose_kubelet_and_runtime_are_dead_is_lost_too(
 ) -> None:
     async with on_worker(node, outcomes, worker) as chat:
         before = await evicted_soon(chat)
-        async with killed(node, worker.program("containerd")), killed(node, worker.program("kubelet")):
+        async with killed(node, worker.program("kubelet")), killed(node, worker.program("containerd")):
             await chat.answers(5)
             await node_becomes(node, "Unknown", LOST, worker.name)
             reported = await chat.reports(PODS_READY, "NodeNotReady", seconds=15)
-            why = await chat.explains(lambda found: worker.name in found.way, 8)
+            why = await chat.explains(lambda found: worker.name in found.way, 20)
             await moved(chat, before)
-        await returned(chat, worker, before, "second node dead", short(reported), why)
+        since = await returned(chat, worker, before)
+        await chat.recovered("second node dead", short(reported), why, since)
 
 
 async def evicted_soon(chat: Served) -> JsonObject:
@@ -240,7 +245,7 @@ async def evicted_soon(chat: Served) -> JsonObject:
 
 
 @contextmanager
-def cut_off(worker: NodeSettings) -> AsyncIterator[None]:
+def cut_off(worker: NodeSettings) -> Iterator[None]:
     """The link to the second node is down."""
     set_link(worker, "down")
     try:
@@ -259,11 +264,9 @@ async def moved(chat: Served, before: JsonObject) -> None:
     assert "deletionTimestamp" in reply.body["metadata"], "no kubelet has ended it"
 
 
-async def returned(
-    chat: Served, worker: NodeSettings, before: JsonObject, failure: str, reported: str, why: object
-) -> None:
-    """Wait until the node is back and has ended the pod that was replaced."""
+async def returned(chat: Served, worker: NodeSettings, before: JsonObject) -> float:
+    """Wait until the node is back and has ended the pod that was replaced; when it began to come back."""
     since = time.monotonic()
     await node_becomes(chat.node, "True", 60, worker.name)
     await chat.node.api.until_gone(f"/api/v1/namespaces/{chat.namespace}/pods/{before['metadata']['name']}")
-    await chat.recovered(failure, reported, why, since)
+    return since

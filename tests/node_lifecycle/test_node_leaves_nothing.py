@@ -34,6 +34,7 @@ OF_A_KERNEL = {
     "vm/overcommit_memory": "0",
 }
 """Settings that a node changes, as they are where none has run."""
+_HOST = "kubernetes.io/hostname"
 CORE = ("kubelet", "containerd", "kube-apiserver")
 
 
@@ -68,15 +69,17 @@ class Machine:
         assert process.returncode == code, said
         return said
 
-    def up(self) -> None:
-        """Start the node, and a pod with a volume, behind a Service and a policy."""
+    def up(self, *, worker: bool = False) -> None:
+        """Start the node, and a pod with a volume, behind a Service and a policy; on a second node where wished."""
         self.run("up")
         assert marked_processes(self.mark), "else nothing below shows anything"
-        self.node.apply_objects(pod_with_volume())
+        if worker:
+            self.run("add-worker")
+        self.node.apply_objects(pod_with_volume("node-1" if worker else "node-0"))
         self.node.kubectl("wait", "--for=condition=Ready", "pod/writer", "--timeout=180s")
         said = self.node.kubectl("exec", "writer", "--", "/bin/sh", "-c", "read words < /data/file; echo $words")
         assert said == "words\n"
-        wait_for(lambda: [] if any("KUBE-" in one for one in snapshot()["iptables"]) else ["no rule of the policy"])
+        wait_for(lambda: [] if worker or has_rules() else ["no rule of the policy"])
 
     def kill_all(self) -> None:
         """Kill every process of the node, until none is left that starts another one."""
@@ -98,7 +101,7 @@ class Machine:
         assert kept == ["logs"]
 
 
-def pod_with_volume() -> list[JsonObject]:
+def pod_with_volume(node: str = "node-0") -> list[JsonObject]:
     labels = {"app": "writer"}
     container: JsonObject = {
         "name": "main",
@@ -118,7 +121,7 @@ def pod_with_volume() -> list[JsonObject]:
     policy = {"podSelector": {"matchLabels": labels}, "policyTypes": ["Ingress"]}
     specs: dict[tuple[str, str, str], JsonObject] = {
         ("v1", "PersistentVolumeClaim", "data"): claim,
-        ("v1", "Pod", "writer"): {"containers": [container], "volumes": volumes},
+        ("v1", "Pod", "writer"): {"containers": [container], "volumes": volumes, "nodeSelector": {_HOST: node}},
         ("v1", "Service", "writer"): {"selector": labels, "ports": [{"port": 80}]},
         ("networking.k8s.io/v1", "NetworkPolicy", "writer"): policy,
     }
@@ -194,6 +197,28 @@ def test_after_everything_was_killed_up_and_down_work(machine: Machine) -> None:
     machine.assert_as_before()
 
 
+def test_a_worker_goes_alone_and_with_its_node(machine: Machine) -> None:
+    machine.up(worker=True)
+    refused = machine.run("add-worker", code=1)
+    assert refused == "node: node-1 running already; use it, or end both with `make node-down`\n"
+    machine.run("remove-worker")
+    assert leftovers(machine.node.settings.worker) == []
+    assert machine.node.kubectl("get", "nodes", "-o", "name") == "node/node-0\n"
+    wait_for(lambda: machine.node.kubectl("get", "pods", "-n", "default", "-o", "name").split())
+
+    machine.run("add-worker")
+    machine.run("down")
+    machine.assert_as_before()
+
+
+def test_after_a_node_and_its_worker_were_killed_down_removes_the_rest(machine: Machine) -> None:
+    machine.up(worker=True)
+    machine.kill_all()
+    assert "interface aim1" in leftovers(machine.node.settings.worker)
+    machine.run("down")
+    machine.assert_as_before()
+
+
 def test_a_node_does_not_start_where_a_port_is_taken(machine: Machine) -> None:
     with subprocess.Popen((sys.executable, "-m", "http.server", "6443", "--bind", "0.0.0.0")) as other:
         try:
@@ -206,6 +231,11 @@ def test_a_node_does_not_start_where_a_port_is_taken(machine: Machine) -> None:
         "find it with `ss -ltnp 'sport = :6443'` and stop it (Address already in use)\n"
     )
     machine.assert_as_before()
+
+
+def has_rules() -> bool:
+    """Whether a policy has rules on this machine; those of a second node are in its network."""
+    return any("KUBE-" in one for one in snapshot()["iptables"])
 
 
 def listens(port: int) -> bool:

@@ -56,7 +56,7 @@ def test_the_authoritys_key_is_in_no_file(keys: Keys) -> None:
 def test_all_certificates_are_of_the_authority(keys: Keys) -> None:
     authority = certificate(keys, "ca")
     issued = [one.stem for one in keys.folder.glob("*.crt") if one.stem != "ca"]
-    assert len(issued) == 5
+    assert len(issued) == 6
     for name in issued:
         certificate(keys, name).verify_directly_issued_by(authority)
         ssl.create_default_context().load_cert_chain(keys.file(f"{name}.crt"), keys.file(f"{name}.key"))
@@ -70,8 +70,9 @@ def test_the_api_server_is_known_by_each_name_and_address_that_reaches_it(keys: 
     }  # fmt: skip
 
 
-def test_the_kubelet_is_known_by_the_nodes_name_and_address(keys: Keys) -> None:
-    assert alternatives(certificate(keys, "kubelet")) == {"node-0", "10.77.0.1"}
+@pytest.mark.parametrize(("name", "address"), [("node-0", "10.77.0.1"), ("node-1", "10.77.1.1")])
+def test_a_kubelet_is_known_by_its_nodes_name_and_address(keys: Keys, name: str, address: str) -> None:
+    assert alternatives(certificate(keys, f"kubelet-{name}")) == {name, address}
 
 
 def test_certificates_of_clients_carry_user_and_group(keys: Keys) -> None:
@@ -88,6 +89,7 @@ def test_each_user_has_a_token_and_its_groups(keys: Keys) -> None:
         SCHEDULER: "",
         PROXY: "",
         "system:node:node-0": "system:nodes",
+        "system:node:node-1": "system:nodes",
     }
     assert len({row[0] for row in rows.values()}) == len(rows)
     assert min(len(row[0]) for row in rows.values()) >= 32

@@ -55,6 +55,9 @@ class Fake:
         assert number == signal.SIGKILL
         self.killed.append(pid)
         (self.root / f"proc/{pid}/cmdline").unlink()
+        for file in (self.root / "sys/fs/cgroup").rglob("cgroup.procs"):
+            if file.read_text() == f"{pid}\n":
+                file.unlink()
 
     def put(self, file: str, text: str = "") -> Path:
         path = self.root / file.lstrip("/")
@@ -170,24 +173,27 @@ def test_mounts_of_the_nodes_folders_are_unmounted_twice_from_the_deepest_up(
     assert fake.ran == [*commands, *commands]
 
 
-def test_interfaces_namespaces_and_the_proxys_table_go(fake: Fake, settings: NodeSettings) -> None:
-    fake.put("run/netns/cni-1234")
+def test_interfaces_and_tables_go(fake: Fake, settings: NodeSettings) -> None:
     fake.put("run/netns/other")
-    fake.put("sys/class/net/aim0")
-    fake.put("sys/class/net/eth0")
-    fake.printed["nft list tables"] = "table ip kube-proxy\ntable ip6 kube-proxy\ntable inet firewall\n"
+    for name in ("aim0", "aim1", "eth0"):
+        fake.put(f"sys/class/net/{name}")
+    fake.printed["nft list tables"] = (
+        "table ip kube-proxy\ntable ip6 kube-proxy\ntable ip aim-node\ntable inet firewall\n"
+    )
     assert leftovers(settings, fake.machine) == [
-        "network namespace cni-1234",
         "interface aim0",
+        "interface aim1",
         "nftables table ip kube-proxy",
         "nftables table ip6 kube-proxy",
+        "nftables table ip aim-node",
     ]
     remove(settings, fake.machine)
     assert fake.ran == [
-        "ip netns del cni-1234",
         "nft delete table ip kube-proxy",
         "nft delete table ip6 kube-proxy",
+        "nft delete table ip aim-node",
         "ip link del aim0",
+        "ip link del aim1",
     ]
 
 
@@ -382,3 +388,91 @@ def test_a_program_that_is_missing_or_fails_prints_nothing() -> None:
     assert run_program("aim-no-such-program") == ""
     assert run_program("sh", "-c", "echo words; exit 1") == ""
     assert run_program("cat", given="words") == "words"
+
+
+@dataclass
+class Two:
+    """A machine on which a node and its worker left something of everything.
+
+    Attributes:
+        shared: what is neither the one's nor the other's alone, and goes with the node.
+    """
+
+    fake: Fake
+    node: NodeSettings
+    of_node: Sequence[str]
+    of_worker: Sequence[str]
+    shared: Sequence[str]
+
+
+@pytest.fixture
+def two(fake: Fake, settings: NodeSettings) -> Two:
+    worker = settings.worker
+    shim = "/usr/bin/containerd-shim-runc-v2"
+    links = fake.root / "var/log/containers"
+    links.mkdir(parents=True)
+    mounts = []
+    for number, one in enumerate(settings.nodes):
+        first = 10 * (number + 1)
+        fake.process(first, "/cache/kube-proxy", f"--config={one.run}/conf/proxy.yaml")
+        fake.process(first + 1, shim, "-namespace", "k8s.io", "-address", str(one.socket))
+        fake.process(first + 2, "/app")
+        fake.put(f"sys/fs/cgroup/pids/{one.cgroup}/kubepods/pod1/cgroup.procs", f"{first + 2}\n")
+        fake.put(f"sys/class/net/{one.link or one.bridge}")
+        mounts += [one.run / "kubelet/pods/a", one.sockets / "containerd/x/rootfs", one.containerd / "tmp"]
+        (links / f"{one.name}.log").symlink_to(one.run / "pod-logs/a.log")
+    mounts.append(worker.namespace)
+    fake.put("proc/mounts", "".join(f"dev {one} ext4 rw 0 0\n" for one in mounts))
+    fake.printed["nft list tables"] = "table ip kube-proxy\n"
+    of_worker = [
+        "process 20: /cache/kube-proxy", f"process 21: {shim}", "process 22: /app", f"mount {worker.run}",
+        f"mount {worker.sockets}/containerd", f"mount {worker.containerd}", f"mount {worker.namespace}",
+        "interface aim1", f"cgroup {fake.root}/sys/fs/cgroup/pids/aim-node-1", f"file {links}/node-1.log",
+    ]  # fmt: skip
+    of_node = [
+        "process 10: /cache/kube-proxy", f"process 11: {shim}", "process 12: /app", f"mount {settings.run}",
+        "mount /run/aim-node/containerd", f"mount {settings.containerd}", "interface aim0",
+        f"cgroup {fake.root}/sys/fs/cgroup/pids/kubepods", f"file {links}/node-0.log",
+    ]  # fmt: skip
+    return Two(fake, settings, of_node, of_worker, ["nftables table ip kube-proxy"])
+
+
+def unlike(found: Sequence[str], expected: Sequence[str]) -> list[str]:
+    """What is there and not expected, and the other way."""
+    more = [one for one in found if not one.startswith(tuple(expected))]
+    return more + [one for one in expected if not any(line.startswith(one) for line in found)]
+
+
+def test_what_is_left_of_a_worker_is_left_of_its_node_too(two: Two) -> None:
+    assert unlike(leftovers(two.node.worker, two.fake.machine), two.of_worker) == []
+    all_of_it = [*two.of_node, *two.of_worker, *two.shared]
+    assert unlike(leftovers(two.node, two.fake.machine), all_of_it) == []
+
+
+def test_a_worker_goes_and_its_node_stays(two: Two) -> None:
+    worker, fake = two.node.worker, two.fake
+    (worker.run / "conf").mkdir(parents=True)
+    two.node.logs.mkdir(parents=True)
+    two.node.kubeconfig.touch()
+    worker.containerd.mkdir()
+    remove(worker, fake.machine)
+    assert sorted(fake.killed) == [20, 21, 22]
+    unmounted = [one.removeprefix("umount -l ") for one in fake.ran if one.startswith("umount")]
+    assert set(unmounted) == {
+        f"{worker.run}/kubelet/pods/a", f"{worker.sockets}/containerd/x/rootfs", f"{worker.containerd}/tmp",
+        str(worker.namespace),
+    }  # fmt: skip
+    assert fake.ran[len(unmounted) :] == ["ip link del aim1"]
+    left = leftovers(two.node, fake.machine)
+    assert not any(one.startswith(("process 2", f"cgroup {fake.root}/sys/fs/cgroup/pids/aim-")) for one in left)
+    assert two.node.kubeconfig.exists()
+    assert not worker.run.exists()
+    assert worker.containerd.is_dir(), "images stay"
+
+
+def test_a_node_goes_with_its_worker(two: Two) -> None:
+    (two.node.worker.run / "conf").mkdir(parents=True)
+    remove(two.node, two.fake.machine)
+    assert sorted(two.fake.killed) == [10, 11, 12, 20, 21, 22]
+    assert not two.node.worker.run.exists()
+    assert {"ip link del aim0", "ip link del aim1", "nft delete table ip kube-proxy"} < set(two.fake.ran)

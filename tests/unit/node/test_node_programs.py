@@ -1,6 +1,7 @@
 """Arguments and configuration files of a node's programs, as far as something depends on them."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from aim_local.ports import free_port
 
 @pytest.fixture
 def programs(tmp_path: Path, installed: Path) -> Programs:
+    """Those of the node with the control plane."""
     given = tmp_path / "given"
     given.mkdir()
     for one in Program:
@@ -26,11 +28,17 @@ def programs(tmp_path: Path, installed: Path) -> Programs:
     settings = NodeSettings(tmp_path / "node")
     made = Programs(settings, Toolset(Cache(tmp_path / "cache"), given), Keys(settings.run / "keys", settings))
     made.keys.write()
-    made.conf.mkdir()
     return made
 
 
+@pytest.fixture
+def worker(programs: Programs) -> Programs:
+    """Those of the second node."""
+    return replace(programs, settings=programs.settings.worker)
+
+
 def flags(daemon: Daemon) -> dict[str, str]:
+    # The last of each name: a program in a network namespace follows those of nsenter.
     pairs = [word.removeprefix("--").partition("=") for word in daemon.command[1:]]
     return {name: value for name, _, value in pairs}
 
@@ -116,6 +124,60 @@ def test_kubelet_and_runtime_use_the_same_driver_of_cgroups(programs: Programs) 
 
 def containerd(programs: Programs) -> str:
     return Path(programs.containerd().command[-1]).read_text()
+
+
+def of_a_worker(worker: Programs) -> list[Daemon]:
+    return [worker.containerd(), worker.kubelet(), worker.proxy(), worker.policies()]
+
+
+def test_programs_of_a_worker_run_in_its_network_under_names_of_their_own(
+    programs: Programs, worker: Programs, installed: Path
+) -> None:
+    found = of_a_worker(worker)
+    assert [one.name for one in found] == [
+        "containerd-node-1", "kubelet-node-1", "kube-proxy-node-1", "kube-router-node-1",
+    ]  # fmt: skip
+    for one in found:
+        assert one.command[:3] == (str(installed / "nsenter"), "--net=/run/aim-node/node-1/net", "--")
+    assert all("nsenter" not in one.command[0] for one in all_of_them(programs))
+
+
+def test_nodes_share_no_place(programs: Programs, worker: Programs) -> None:
+    def places(of: Programs) -> set[str]:
+        given, found = flags(of.kubelet()), file(of.kubelet())
+        return {
+            given["root-dir"], given["cert-dir"], given["hostname-override"], given["node-ip"], given["kubeconfig"],
+            *(str(found[name]) for name in ("podLogsDir", "containerRuntimeEndpoint", "cgroupRoot", "tlsCertFile")),
+            *(line for line in containerd(of).splitlines() if line.startswith(("root", "state", "  address"))),
+        }  # fmt: skip
+
+    assert not places(programs) & places(worker)
+    assert file(worker.kubelet())["cgroupRoot"] == "/aim-node-1"
+    assert file(worker.kubelet())["clusterDNS"] == file(programs.kubelet())["clusterDNS"]
+    assert flags(worker.kubelet())["kubeconfig"] == str(programs.keys.kubeconfig("system:node:node-1"))
+
+
+def test_a_worker_is_asked_at_its_own_address(worker: Programs) -> None:
+    assert file(worker.kubelet())["healthzBindAddress"] == "10.77.1.1", "its loopback is not the machine's"
+    assert worker.kubelet().ready().startswith("http://10.77.1.1:")
+
+
+def test_pods_of_all_nodes_are_of_the_cluster_for_the_proxies(programs: Programs, worker: Programs) -> None:
+    found = [file(one.proxy()) for one in (programs, worker)]
+    assert {one["clusterCIDR"] for one in found} == {"10.77.0.0/16"}
+    assert [one["bindAddress"] for one in found] == ["10.77.0.1", "10.77.1.1"]
+
+
+def test_pods_of_a_worker_have_addresses_of_its_own_bridge_and_keep_them(worker: Programs) -> None:
+    worker.containerd()
+    [bridge, _] = json.loads((worker.conf / "cni" / "10-aim.conflist").read_text())["plugins"]
+    assert bridge["ipam"]["ranges"] == [[{"subnet": "10.77.1.0/24", "gateway": "10.77.1.1"}]]
+    assert bridge["ipMasq"] is False, "NetworkPolicies of the other node know pods by their addresses"
+
+
+def test_network_namespaces_of_pods_are_among_the_runtimes_mounts(programs: Programs) -> None:
+    # That is how those of one node are found; the usual folder has those of all.
+    assert "netns_mounts_under_state_dir = true" in containerd(programs)
 
 
 def test_each_registrys_name_leads_to_the_nodes_registry(programs: Programs) -> None:

@@ -16,7 +16,17 @@ def node(tmp_path: Path) -> Node:
 
 
 @pytest.mark.parametrize(
-    "name", ["registry", "hub", "containerd", Program.ETCD, Program.APISERVER, Program.KUBELET, Program.KUBE_PROXY]
+    "name",
+    [
+        "registry",
+        "hub",
+        "containerd",
+        Program.ETCD,
+        Program.APISERVER,
+        Program.KUBELET,
+        Program.KUBE_PROXY,
+        "kubelet-node-1",
+    ],
 )
 def test_without_a_node_nothing_is_restarted(node: Node, name: str) -> None:
     with pytest.raises(NodeError, match=f"{name} not restarted: the node is not running; start it with"):
@@ -24,6 +34,11 @@ def test_without_a_node_nothing_is_restarted(node: Node, name: str) -> None:
 
 
 def test_what_is_no_program_of_a_node_is_refused_with_those_that_are(node: Node) -> None:
-    known = "name one of containerd, etcd, hub, .*registry"
+    known = "name one of containerd, containerd-node-1, etcd, hub, .*kubelet-node-1, registry"
     with pytest.raises(NodeError, match=f"nginx unknown: the node has no such program; {known}"):
         node.restart("nginx")
+
+
+def test_a_worker_without_a_node_is_not_started(node: Node) -> None:
+    with pytest.raises(NodeError, match="node-1 not started: there is no node; start it with `make node`"):
+        node.add_worker()

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from aim_local.node import NodeSettings
-from aim_local.node.settings import SOCKETS
+from aim_local.node.settings import CLUSTER_PODS, SOCKETS
 
 
 def test_the_folder_is_the_one_that_the_variable_names() -> None:
@@ -44,3 +44,28 @@ def test_addresses_follow_the_networks() -> None:
     assert settings.dns != settings.kubernetes_service
     assert not settings.pods.overlaps(settings.services)
     assert (settings.server, settings.registry) == ("https://10.77.0.1:6443", "10.77.0.1:5000")
+
+
+def test_a_worker_shares_nothing_with_the_node_but_its_control_plane() -> None:
+    node = NodeSettings(Path("/n"))
+    worker = node.worker
+    assert worker.nodes == (worker,)
+    assert node.nodes == (node, worker)
+    own = [(one.name, one.address, one.run, one.containerd, one.socket, one.cgroup) for one in node.nodes]
+    assert all(len(set(values)) == 2 for values in zip(*own, strict=True))
+    shared = [(one.server, one.registry, one.hub, one.dns, one.logs) for one in node.nodes]
+    assert len(set(shared)) == 1
+
+
+def test_addresses_of_a_worker_are_of_the_cluster_and_its_own() -> None:
+    node = NodeSettings(Path("/n"))
+    worker = node.worker
+    assert worker.address in worker.pods
+    assert not worker.pods.overlaps(node.pods)
+    assert all(one.pods.subnet_of(CLUSTER_PODS) for one in node.nodes)
+    assert not CLUSTER_PODS.overlaps(node.services)
+
+
+def test_programs_of_a_worker_carry_its_name() -> None:
+    node = NodeSettings(Path("/n"))
+    assert [one.program("kubelet") for one in node.nodes] == ["kubelet", "kubelet-node-1"]

@@ -80,6 +80,27 @@ def down(after: Annotated[int, typer.Option(help="Wait for the end of this proce
     typer.echo("the node has ended, and left nothing")
 
 
+@app.command("add-worker")
+def add_worker() -> None:
+    """Add a second node to the one that runs, in a network of its own; it ends with that, or by `remove-worker`."""
+    try:
+        require_linux_and_root()
+        worker = Node(NodeSettings.from_environment(), typer.echo).add_worker()
+    except (NodeError, AssetError) as error:
+        raise _failed(error) from error
+    typer.echo(f"{worker.name} is ready at {worker.address}; logs in {worker.logs}")
+
+
+@app.command("remove-worker")
+def remove_worker() -> None:
+    """End the second node, and delete its Node and pods; its images stay."""
+    try:
+        require_linux_and_root()
+        Node(NodeSettings.from_environment(), typer.echo).remove_worker()
+    except (NodeError, AssetError) as error:
+        raise _failed(error) from error
+
+
 @app.command("leftovers")
 def show_leftovers() -> None:
     """Print what of a node is on this machine; exit code 1 where there is anything."""

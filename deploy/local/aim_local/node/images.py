@@ -1,14 +1,22 @@
-"""Images of single programs, made without a builder: an OCI archive is three JSON documents and a layer."""
+"""Images of single programs, made without a builder: an OCI archive is three JSON documents and a layer.
+
+`Runtime` brings them to the containerd of a node.
+"""
 
 import hashlib
 import io
 import json
+import subprocess
 import tarfile
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from aim_local.assets import Program as Asset
+from aim_local.assets import Toolset
+from aim_local.node.requirements import NodeError, program
+from aim_local.node.settings import NodeSettings
 from controller_runtime import JsonObject
 
 PAUSE_IMAGE: Final = "localhost/pause:1"
@@ -32,6 +40,56 @@ IMAGED: Final = (
     Asset.OTEL_SIDECAR,
 )
 """Programs that run in pods of the node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """What a node's containerd has."""
+
+    settings: NodeSettings
+    toolset: Toolset
+
+    def import_images(self) -> None:
+        """Bring images of single programs to it; those that it has stay."""
+        folder = self.settings.folder / "images"
+        folder.mkdir(parents=True, exist_ok=True)
+        busybox = Path(program("busybox"))
+        wanted = {image_of(one): (f"/{one}", {f"/{one}": self.toolset.program(one)}) for one in IMAGED}
+        shells = {f"/bin/{name}": busybox for name in ("sh", "mkdir", "rm")}
+        wanted[HELPER] = ("/bin/sh", shells)
+        for name, (entrypoint, contents) in wanted.items():
+            stamp = "\n".join(f"{path}={file.resolve()}:{file.stat().st_mtime_ns}" for path, file in contents.items())
+            archive = folder / f"{name.partition('/')[2].partition(':')[0]}.tar"
+            mark = archive.with_suffix(".imported")
+            if not (mark.exists() and mark.read_text(encoding="utf-8") == stamp and self.settings.containerd.is_dir()):
+                write_image(archive, name, (entrypoint,), contents)
+                self.ctr("images", "import", str(archive))
+                archive.unlink()
+                mark.write_text(stamp, encoding="utf-8")
+
+    def remove_containers(self) -> bool:
+        """End and remove all containers; whether there were any."""
+        for one in self.ctr("tasks", "ls", "-q").split():
+            self.ctr("tasks", "rm", "-f", one, missing=True)
+        found = self.ctr("containers", "ls", "-q").split()
+        for one in found:
+            self.ctr("containers", "rm", one, missing=True)
+        return bool(found)
+
+    def ctr(self, *arguments: str, missing: bool = False) -> str:
+        """What ctr prints; ``missing`` says that what it acts on may be gone.
+
+        Raises:
+            NodeError: it fails.
+        """
+        command = (program("ctr"), "-a", str(self.settings.socket), "-n", "k8s.io", *arguments)
+        ran = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603
+        if ran.returncode and not missing:
+            raise NodeError(
+                f"`{' '.join(command)}` failed: {ran.stderr.strip()}; "
+                f"see {self.settings.logs}/{self.settings.program('containerd')}.log"
+            )
+        return ran.stdout
 
 
 def image_of(asset: Asset) -> str:

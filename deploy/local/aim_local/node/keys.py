@@ -1,4 +1,4 @@
-"""Certificates, tokens and kubeconfigs of one node, made at each start."""
+"""Certificates, tokens and kubeconfigs of a machine's nodes, made at each start."""
 
 import secrets
 import ssl
@@ -20,13 +20,18 @@ PROXY: Final = "system:kube-proxy"
 FRONT_PROXY: Final = "front-proxy-client"
 
 
+def node_user(settings: NodeSettings) -> str:
+    """What the API server calls the kubelet of a node."""
+    return f"system:node:{settings.name}"
+
+
 @dataclass(frozen=True, slots=True)
 class Keys:
     """Where the files are, in a folder that root alone may read.
 
     Attributes:
         folder: of all of them.
-        settings: of the node.
+        settings: of the node with the control plane.
         authority: signs all certificates; its key is never written.
     """
 
@@ -42,7 +47,8 @@ class Keys:
         addresses = (self.settings.address, self.settings.kubernetes_service, IPv4Address("127.0.0.1"))
         names = ("localhost", *_shortened(service), *map(str, addresses))
         self._pair("apiserver", self.authority.issue_cert(*names))
-        self._pair("kubelet", self.authority.issue_cert(self.settings.name, str(self.settings.address)))
+        for one in self.settings.nodes:
+            self._pair(f"kubelet-{one.name}", self.authority.issue_cert(one.name, str(one.address)))
         self._client("apiserver-kubelet", "kube-apiserver-kubelet-client", _MASTERS)
         self._client(FRONT_PROXY, FRONT_PROXY)
         self._pair("service-accounts", self.authority.issue_cert(common_name="service-accounts"))
@@ -54,11 +60,6 @@ class Keys:
         admin = self.settings.kubeconfig
         admin.touch(mode=0o600)
         admin.write_text(self._config(ADMIN, tokens[ADMIN]), encoding="utf-8")
-
-    @property
-    def node_user(self) -> str:
-        """What the API server calls the kubelet."""
-        return f"system:node:{self.settings.name}"
 
     def kubeconfig(self, user: str) -> Path:
         """That of a user of the token file."""
@@ -83,7 +84,7 @@ class Keys:
             CONTROLLER_MANAGER: "",
             SCHEDULER: "",
             PROXY: "",
-            self.node_user: "system:nodes",
+            **{node_user(one): "system:nodes" for one in self.settings.nodes},
         }
 
     def _client(self, file: str, name: str, organization: str | None = None) -> None:

@@ -17,11 +17,12 @@ from aim_local.assets import AssetError, Definitions, Toolset, find_toolset
 from aim_local.assets import Program as Asset
 from aim_local.node import kernel, leftovers
 from aim_local.node.daemons import Daemon, Daemons
-from aim_local.node.images import HELPER, IMAGED, image_of, write_image
+from aim_local.node.images import Runtime
 from aim_local.node.keys import Keys
+from aim_local.node.network import make_bridge, make_cgroups, make_namespace
 from aim_local.node.programs import Programs
-from aim_local.node.requirements import NodeError, program, require_free_ports, require_machine
-from aim_local.node.settings import CLUSTER_DOMAIN, GPUS, SOCKETS, NodeSettings
+from aim_local.node.requirements import NodeError, require_free_ports, require_machine
+from aim_local.node.settings import CLUSTER_DOMAIN, GPUS, NodeSettings
 from aim_local.realcluster import kserve
 from controller_runtime import JsonObject, dumps
 
@@ -32,8 +33,11 @@ _TELEMETRY: Final = "opentelemetry-operator-system"
 _NEEDED: Final = tuple(one for one in Asset if one not in {Asset.COLLECTOR, Asset.KEDA_SCALER})
 _UPSTREAM: Final = (Definitions.KSERVE, Definitions.GATEWAY, Definitions.KEDA, Definitions.OPENTELEMETRY)
 _READY_SECONDS: Final = 180
-_LAST: Final = frozenset({"etcd", "kube-apiserver", "containerd"})
+_RUNTIME: Final = "containerd"
+_LAST: Final = (Asset.ETCD, Asset.APISERVER, _RUNTIME)
 """What the end of the others needs."""
+_OF_WORKERS: Final = frozenset({_RUNTIME, Asset.KUBELET, Asset.KUBE_PROXY, Asset.KUBE_ROUTER})
+"""What a node without a control plane runs."""
 
 _RESTARTED: Final[Mapping[str, Callable[[Programs], Daemon]]] = {
     "registry": Programs.registry,
@@ -54,7 +58,7 @@ Report = Callable[[str], None]
 
 @final
 class Node:
-    """One node; there is one per machine.
+    """One node, and a second one without a control plane on demand; there is one of both per machine.
 
     What runs is found by its files and names, so any process may end what another one has started.
     """
@@ -69,7 +73,7 @@ class Node:
     @property
     def running(self) -> bool:
         """Whether a program of it runs; others may be down. One that was killed as a whole does not run."""
-        return any(self.daemons.pid(one) is not None for one in self.daemons.names())
+        return bool(self._running(self.settings))
 
     def start(self) -> None:
         """Start everything; pods, Services, DNS, volumes, KServe and a gateway work when this returns.
@@ -109,23 +113,62 @@ class Node:
     def restart(self, name: str) -> None:
         """Start one of the programs again with the files of the running node; it is ended first where it runs.
 
-        Containers outlive their kubelet and their runtime.
+        Containers outlive their kubelet and their runtime. Programs of the worker carry its name: `kubelet-node-1`.
 
         Raises:
             NodeError: it does not become ready, or there is no such program.
         """
-        make = _RESTARTED.get(name)
-        if make is None:
-            raise NodeError(
-                f"{name} unknown: the node has no such program; name one of {', '.join(sorted(_RESTARTED))}"
-            )
-        if not self.running:
+        known = {
+            one.program(asset): (asset, one)
+            for one in self.settings.nodes
+            for asset in (_OF_WORKERS if one.is_worker else _RESTARTED)
+        }
+        if name not in known:
+            raise NodeError(f"{name} unknown: the node has no such program; name one of {', '.join(sorted(known))}")
+        asset, settings = known[name]
+        if not self._running(settings):
             raise NodeError(f"{name} not restarted: the node is not running; start it with `make node`")
         self.daemons.stop(name)
-        keys = Keys(self.settings.run / "keys", self.settings)
-        self.daemons.start(make(Programs(self.settings, self._toolset, keys)))
-        if name == Asset.KUBELET:
-            self._claim_gpus()
+        self.daemons.start(_RESTARTED[asset](self._programs(settings)))
+        if asset == Asset.KUBELET:
+            self._claim_gpus(settings)
+
+    def add_worker(self) -> NodeSettings:
+        """Start the second node, in a network of its own; its Node is Ready when this returns.
+
+        It ends with the node, or by `remove_worker`.
+
+        Raises:
+            NodeError: the node does not run, the worker runs already, or a part does not start; the worker has ended
+                then.
+        """
+        worker = self.settings.worker
+        with self._alone():
+            if not self.running:
+                raise NodeError(f"{worker.name} not started: there is no node; start it with `make node`")
+            if self._running(worker):
+                raise NodeError(f"{worker.name} running already; use it, or end both with `make node-down`")
+            leftovers.remove(worker)
+            try:
+                for folder in (worker.run, worker.sockets):
+                    folder.mkdir(parents=True, exist_ok=True)
+                with self.step(f"network of {worker.name}"):
+                    make_namespace(worker)
+                    make_cgroups(worker)
+                self._join(worker)
+            except BaseException:
+                self._end_worker(worker)
+                raise
+        return worker
+
+    def remove_worker(self) -> None:
+        """End the second node as if it were switched off, and delete its Node and pods; its images stay.
+
+        Raises:
+            NodeError: something of it is left.
+        """
+        with self._alone():
+            self._end_worker(self.settings.worker)
 
     def kubectl(self, *arguments: str, given: object | None = None) -> str:
         """What kubectl prints.
@@ -165,29 +208,25 @@ class Node:
 
     def _start(self) -> None:
         settings = self.settings
-        for folder in (settings.run, settings.logs, settings.run / "volumes", settings.registry_storage, SOCKETS):
+        for folder in (
+            settings.run,
+            settings.logs,
+            settings.run / "volumes",
+            settings.registry_storage,
+            settings.sockets,
+        ):
             folder.mkdir(parents=True, exist_ok=True)
         keys = Keys(settings.run / "keys", settings)
         keys.write()
         programs = Programs(settings, self._toolset, keys)
-        programs.conf.mkdir()
-        self._network()
+        kernel.prepare(settings)
+        make_bridge(settings)
         require_free_ports(settings)
         self._begin("registry, Hub", programs.registry(), programs.hub())
         self._begin("control plane", programs.etcd(), programs.apiserver())
         self._begin("controllers", programs.controller_manager(), programs.scheduler())
-        self._begin("container runtime", programs.containerd())
-        if self._remove_containers():
-            # It has read those that a killed node left, and would go on with them.
-            self.daemons.stop("containerd")
-            self._begin("container runtime", programs.containerd())
-        with self.step("images"):
-            self._import_images()
-        self._begin("node", programs.kubelet(), programs.proxy(), *([programs.policies()] if settings.policies else []))
-        with self.step("DNS, volumes, GPUs"):
-            self.kubectl("wait", "--for=create", f"node/{settings.name}", "--timeout=60s")
-            self.kubectl("wait", "--for=condition=Ready", f"node/{settings.name}", f"--timeout={_READY_SECONDS}s")
-            self._claim_gpus()
+        self._join(settings)
+        with self.step("DNS, volumes"):
             self.apply("core.yaml", domain=CLUSTER_DOMAIN, dns=settings.dns, volumes=settings.run / "volumes")
             self.rolled_out("kube-system", "coredns")
             self.rolled_out("local-path-storage", "local-path")
@@ -195,6 +234,34 @@ class Node:
             self._neighbours(keys)
         with self.step("autoscaling"):
             self._autoscaling(keys)
+
+    def _join(self, settings: NodeSettings) -> None:
+        """Start what each node runs, and wait until its Node takes pods."""
+        programs, runtime = self._programs(settings), Runtime(settings, self._toolset)
+        self._begin("container runtime", programs.containerd())
+        if runtime.remove_containers():
+            # It has read those that a killed node left, and would go on with them.
+            self.daemons.stop(settings.program(_RUNTIME))
+            self._begin("container runtime", programs.containerd())
+        with self.step("images"):
+            runtime.import_images()
+        self._begin("node", programs.kubelet(), programs.proxy(), *([programs.policies()] if settings.policies else []))
+        with self.step(f"{settings.name} ready, GPUs"):
+            self.kubectl("wait", "--for=create", f"node/{settings.name}", "--timeout=60s")
+            self.kubectl("wait", "--for=condition=Ready", f"node/{settings.name}", f"--timeout={_READY_SECONDS}s")
+            self._claim_gpus(settings)
+
+    def _programs(self, settings: NodeSettings) -> Programs:
+        return Programs(settings, self._toolset, Keys(self.settings.run / "keys", self.settings))
+
+    def _running(self, settings: NodeSettings) -> list[str]:
+        """Programs of one node that run."""
+        worker = {self.settings.worker.program(one) for one in _OF_WORKERS}
+        return [
+            one
+            for one in self.daemons.names()
+            if (one in worker) == settings.is_worker and self.daemons.pid(one) is not None
+        ]
 
     def _begin(self, what: str, *daemons: Daemon) -> None:
         with self.step(what):
@@ -208,63 +275,9 @@ class Node:
         yield
         self._report(f"{what:<24} {time.monotonic() - begun:6.1f} s")
 
-    def _network(self) -> None:
-        """The bridge that carries the node's address before a pod uses it, so that nothing depends on the machine's."""
-        settings = self.settings
-        kernel.prepare(settings)
-        address = f"{settings.address}/{settings.pods.prefixlen}"
-        for words in (
-            ("link", "add", settings.bridge, "type", "bridge"),
-            ("addr", "add", address, "dev", settings.bridge),
-            ("link", "set", settings.bridge, "up"),
-        ):
-            ran = subprocess.run((program("ip"), *words), check=False, capture_output=True, text=True)  # noqa: S603
-            if ran.returncode:
-                raise NodeError(
-                    f"bridge {settings.bridge} not made: `ip {' '.join(words)}` says {ran.stderr.strip()}; "
-                    "the machine has to allow network interfaces (capability NET_ADMIN)"
-                )
-
-    def _import_images(self) -> None:
-        """Bring images of single programs to the container runtime; those that it has stay."""
-        folder = self.settings.folder / "images"
-        folder.mkdir(exist_ok=True)
-        busybox = Path(program("busybox"))
-        wanted = {image_of(one): (f"/{one}", {f"/{one}": self._toolset.program(one)}) for one in IMAGED}
-        shells = {f"/bin/{name}": busybox for name in ("sh", "mkdir", "rm")}
-        wanted[HELPER] = ("/bin/sh", shells)
-        for name, (entrypoint, contents) in wanted.items():
-            stamp = "\n".join(f"{path}={file.resolve()}:{file.stat().st_mtime_ns}" for path, file in contents.items())
-            archive = folder / f"{name.partition('/')[2].partition(':')[0]}.tar"
-            mark = archive.with_suffix(".imported")
-            if not (mark.exists() and mark.read_text(encoding="utf-8") == stamp and self.settings.containerd.is_dir()):
-                write_image(archive, name, (entrypoint,), contents)
-                self._ctr("images", "import", str(archive))
-                archive.unlink()
-                mark.write_text(stamp, encoding="utf-8")
-
-    def _remove_containers(self) -> bool:
-        """End and remove all containers; whether there were any."""
-        for one in self._ctr("tasks", "ls", "-q").split():
-            self._ctr("tasks", "rm", "-f", one, missing=True)
-        found = self._ctr("containers", "ls", "-q").split()
-        for one in found:
-            self._ctr("containers", "rm", one, missing=True)
-        return bool(found)
-
-    def _ctr(self, *arguments: str, missing: bool = False) -> str:
-        """What ctr prints; ``missing`` says that what it acts on may be gone."""
-        command = (program("ctr"), "-a", str(self.settings.socket), "-n", "k8s.io", *arguments)
-        ran = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603
-        if ran.returncode and not missing:
-            raise NodeError(
-                f"`{' '.join(command)}` failed: {ran.stderr.strip()}; see {self.settings.logs}/containerd.log"
-            )
-        return ran.stdout
-
-    def _claim_gpus(self) -> None:
-        """Make the node one with accelerators; the kubelet leaves what no device plugin has reported."""
-        node = self.settings.name
+    def _claim_gpus(self, settings: NodeSettings) -> None:
+        """Make a node one with accelerators; the kubelet leaves what no device plugin has reported."""
+        node = settings.name
         labels = {"amd.com/gpu.device-id": "74a1", "amd.com/gpu.device-id.74a1": GPUS, "amd.com/gpu.vram": "192G"}
         self.kubectl("label", "node", node, "--overwrite", *(f"{name}={value}" for name, value in labels.items()))
         patch = [{"op": "add", "path": "/status/capacity/amd.com~1gpu", "value": str(GPUS)}]
@@ -319,16 +332,34 @@ class Node:
             yield
 
     def _end(self) -> None:
-        started = self.daemons.names()
-        for name in [one for one in started if one not in _LAST]:
-            self.daemons.stop(name)
-        if self.daemons.pid("containerd") is not None:
-            self._remove_containers()
-        for name in [one for one in started if one in _LAST]:
-            self.daemons.stop(name)
+        self._end_programs(*self.settings.nodes)
         leftovers.remove(self.settings)
         if left := leftovers.leftovers(self.settings):
             raise NodeError("node ended, but it left:\n" + "\n".join(left))
+
+    def _end_worker(self, worker: NodeSettings) -> None:
+        self._end_programs(worker)
+        leftovers.remove(worker)
+        if left := leftovers.leftovers(worker):
+            raise NodeError(f"{worker.name} ended, but it left:\n" + "\n".join(left))
+        about = ("--ignore-not-found", "--wait=false")
+        self.kubectl("delete", "node", worker.name, *about)
+        # Else the controller of orphaned pods does it after a minute.
+        on_it = f"--field-selector=spec.nodeName={worker.name}"
+        self.kubectl("delete", "pods", "--all-namespaces", on_it, "--force", "--grace-period=0", *about)
+
+    def _end_programs(self, *nodes: NodeSettings) -> None:
+        """End what was started for these, with all containers."""
+        own = {one.program(name) for one in nodes for name in (_OF_WORKERS if one.is_worker else _RESTARTED)}
+        started = [one for one in self.daemons.names() if one in own]
+        last = {one.program(name) for one in nodes for name in _LAST}
+        for name in [one for one in started if one not in last]:
+            self.daemons.stop(name)
+        for one in nodes:
+            if self.daemons.pid(one.program(_RUNTIME)) is not None:
+                Runtime(one, self._toolset).remove_containers()
+        for name in [one for one in started if one in last]:
+            self.daemons.stop(name)
 
 
 def _kserve_client(path: str) -> JsonObject:

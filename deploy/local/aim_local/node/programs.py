@@ -7,7 +7,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -18,9 +18,9 @@ from aim_local.assets import Program as Asset
 from aim_local.assets import Toolset
 from aim_local.node.daemons import Daemon
 from aim_local.node.images import PAUSE_IMAGE
-from aim_local.node.keys import CONTROLLER_MANAGER, FRONT_PROXY, PROXY, SCHEDULER, Keys
+from aim_local.node.keys import ADMIN, CONTROLLER_MANAGER, FRONT_PROXY, PROXY, SCHEDULER, Keys, node_user
 from aim_local.node.requirements import plugins, program
-from aim_local.node.settings import CLUSTER_DOMAIN, SOCKETS, NodeSettings
+from aim_local.node.settings import CLUSTER_DOMAIN, CLUSTER_PODS, NodeSettings
 from aim_local.realcluster.audit import POLICY
 from controller_runtime import JsonObject
 
@@ -39,7 +39,7 @@ MIRRORED: Final = ("docker.io", "ghcr.io", "quay.io", "registry.k8s.io")
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """Builds the programs of one node."""
+    """Builds the programs of one node; those of a worker are container runtime, kubelet, proxy and policies."""
 
     settings: NodeSettings
     toolset: Toolset
@@ -157,7 +157,7 @@ class Programs:
         self._hosts()
         text = _CONTAINERD.format(
             root=self.settings.containerd,
-            state=SOCKETS / "containerd",
+            state=self.settings.sockets / "containerd",
             socket=self.settings.socket,
             pause=PAUSE_IMAGE,
             plugins=plugins(),
@@ -169,12 +169,12 @@ class Programs:
         file.write_text(text, encoding="utf-8")
         networks = {"cniVersion": "1.0.0", "name": "aim", "plugins": self._network_plugins()}
         self._file("cni/10-aim.conflist", networks)
-        command = (program("containerd"), "-c", str(file))
-        return Daemon("containerd", command, self._containerd_answers, {})
+        return self._node_daemon("containerd", program("containerd"), ("-c", str(file)), self._containerd_answers)
 
     def kubelet(self) -> Daemon:
         """The kubelet."""
         settings, keys = self.settings, self.keys
+        self.conf.mkdir(parents=True, exist_ok=True)
         resolver = self.conf / "resolv.conf"
         resolver.write_text("".join(f"nameserver {one}\n" for one in _resolvers(settings)), encoding="ascii")
         configuration: JsonObject = {
@@ -188,14 +188,16 @@ class Programs:
             },
             "authorization": {"mode": "Webhook"},
             "cgroupDriver": "cgroupfs",
+            "cgroupRoot": settings.cgroup,
             "failCgroupV1": False,
             "clusterDNS": [str(settings.dns)],
             "clusterDomain": CLUSTER_DOMAIN,
             "containerRuntimeEndpoint": f"unix://{settings.socket}",
             "failSwapOn": False,
+            "healthzBindAddress": str(settings.address),
             "healthzPort": _KUBELET_HEALTH,
-            "tlsCertFile": str(keys.file("kubelet.crt")),
-            "tlsPrivateKeyFile": str(keys.file("kubelet.key")),
+            "tlsCertFile": str(keys.file(f"kubelet-{settings.name}.crt")),
+            "tlsPrivateKeyFile": str(keys.file(f"kubelet-{settings.name}.key")),
             "resolvConf": str(resolver),
             # A container may lack the capability to set it.
             "oomScoreAdj": 0,
@@ -210,13 +212,13 @@ class Programs:
         file = self._file("kubelet.yaml", configuration)
         flags = {
             "config": file,
-            "kubeconfig": keys.kubeconfig(keys.node_user),
+            "kubeconfig": keys.kubeconfig(node_user(settings)),
             "hostname-override": settings.name,
             "node-ip": settings.address,
             "root-dir": settings.run / "kubelet",
             "cert-dir": settings.run / "kubelet-pki",
         }
-        ready = _answers(f"http://{LOOPBACK}:{_KUBELET_HEALTH}/healthz")
+        ready = _answers(f"http://{settings.address}:{_KUBELET_HEALTH}/healthz")
         # A container runtime that answers may not have read its containers yet, and the kubelet does not wait for that.
         return replace(self._daemon(Asset.KUBELET, flags, ready), retried=True)
 
@@ -230,7 +232,7 @@ class Programs:
             "bindAddress": str(settings.address),
             "healthzBindAddress": f"{settings.address}:{_PROXY_HEALTH}",
             "metricsBindAddress": f"{LOOPBACK}:{_PROXY_METRICS}",
-            "clusterCIDR": str(settings.pods),
+            "clusterCIDR": str(CLUSTER_PODS),
             "hostnameOverride": settings.name,
             "oomScoreAdj": 0,
             "conntrack": {"maxPerCore": 0},
@@ -247,7 +249,7 @@ class Programs:
             "run-router": "false",
             "run-service-proxy": "false",
             "run-loadbalancer": "false",
-            "kubeconfig": self.settings.kubeconfig,
+            "kubeconfig": self.keys.kubeconfig(ADMIN),
             "hostname-override": self.settings.name,
             "service-cluster-ip-range": self.settings.services,
             "iptables-sync-period": "30s",
@@ -268,8 +270,14 @@ class Programs:
         }
 
     def _daemon(self, asset: Asset, flags: Mapping[str, object], ready: Callable[[], str]) -> Daemon:
-        command = (str(self.toolset.program(asset)), *(f"--{name}={value}" for name, value in flags.items()))
-        return Daemon(asset, command, ready, {})
+        arguments = [f"--{name}={value}" for name, value in flags.items()]
+        return self._node_daemon(asset, str(self.toolset.program(asset)), arguments, ready)
+
+    def _node_daemon(self, name: str, binary: str, arguments: Sequence[str], ready: Callable[[], str]) -> Daemon:
+        """A program in the network of the node; kubelet and runtime share mounts, so those are the machine's."""
+        settings = self.settings
+        inside = (program("nsenter"), f"--net={settings.namespace}", "--") if settings.is_worker else ()
+        return Daemon(settings.program(name), (*inside, binary, *arguments), ready, {})
 
     def _network_plugins(self) -> list[JsonObject]:
         settings = self.settings
@@ -283,7 +291,8 @@ class Programs:
             "type": "bridge",
             "bridge": settings.bridge,
             "isGateway": True,
-            "ipMasq": True,
+            # Pods of other nodes see a pod's own address; what leaves the cluster is masqueraded by the machine.
+            "ipMasq": False,
             "hairpinMode": True,
             "ipam": address,
         }
@@ -320,6 +329,7 @@ oom_score = 0
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "{pause}"
   restrict_oom_score_adj = true
+  netns_mounts_under_state_dir = true
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "{plugins}"
     conf_dir = "{networks}"

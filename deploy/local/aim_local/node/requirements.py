@@ -24,6 +24,8 @@ PACKAGES: Final[Mapping[str, str]] = {
     "ipset": "ipset",
     "ip": "iproute2",
     "mount": "mount",
+    "nsenter": "util-linux",
+    "unshare": "util-linux",
 }
 """Programs of the machine, and the Debian package that each comes with."""
 CNI: Final = (Path("/usr/lib/cni"), Path("/opt/cni/bin"))
