@@ -47,7 +47,7 @@ ALLOWED: Final = {
         persistentvolumeclaims: get list watch create patch, jobs: get list watch create delete, pods: get list watch,
         rolebindings: get list watch create patch, serviceaccounts: get create,
         aimartifacts/status: get patch, aimtemplatecaches/status: get patch,
-        clusterroles: bind, pods/log: get, events: list""",
+        clusterroles: bind, secrets: get, pods/log: get, events: list""",
     "serving": """aimservices: get list watch patch, aimservices/status: get patch, aimruntimeconfigs: get list watch,
         aimclusterruntimeconfigs: get list watch, aimruntimeconfigs/status: get patch,
         aimclusterruntimeconfigs/status: get patch, aimnamespaceconfigs: get list watch, kaiwoconfigs: get list watch,
