@@ -12,6 +12,7 @@ from support.shown import DOCS, PAGES, ROOT, commands, name_of, objects
 from support.shown_commands import ELSEWHERE, is_elsewhere, told_where
 from support.stack import OWN, Platform, status_of
 
+from aim_domain import API_VERSION
 from aim_domain.kinds import OWN_KINDS
 from aim_packaging.reference.reason_catalogue import REASONS
 from aim_packaging.reference.reasons_page import conditions_of
@@ -64,6 +65,13 @@ def lay_out(folder: Path) -> None:
     (folder / "manifests").mkdir()
     older = old_body("AIMModel", "older", {"image": IMAGE})
     (folder / "manifests" / "model.yaml").write_text(yaml.safe_dump(older), encoding="utf-8")
+    config = {
+        "apiVersion": API_VERSION,
+        "kind": "AIMClusterRuntimeConfig",
+        "metadata": {"name": "default"},
+        "spec": {"artifactStorageQuota": {"clusterLimit": "50Ti"}},
+    }
+    (folder / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
     shutil.copy(ROOT / "deploy/local/examples/second-service.yaml", folder / "service.yaml")
 
 

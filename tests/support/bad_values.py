@@ -169,7 +169,7 @@ def _plain(node: JsonObject) -> Any:
     return "a"
 
 
-_PLAIN: Final = ("a", "a/b", "hf://a/b", "1h")
+_PLAIN: Final = ("a", "a/b", "/a", "hf://a/b", "1h")
 
 
 def _examples(node: JsonObject) -> tuple[Any, ...]:

@@ -36,7 +36,11 @@ def _always(_: Any) -> bool:
 
 
 def _nowhere(uri: Any) -> bool:
-    return not str(uri).split("://", 1)[1].replace("/", "")
+    scheme, rest = str(uri).split("://", 1)
+    return not rest.replace("/", "") or (scheme == "hf" and not _REPOSITORY.fullmatch(rest))
+
+
+_REPOSITORY: Final = re.compile(r"[\w.-]+(/[\w.-]+)?([@:]\w.*)?/*", re.ASCII)
 
 
 _JUDGED: Final[tuple[tuple[str, _Judge | None], ...]] = (

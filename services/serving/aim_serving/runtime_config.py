@@ -13,6 +13,7 @@ from aim_domain import (
 )
 from aim_domain.path_template import template_problems
 from aim_domain.propagation import MAX_PATTERN, MAX_PATTERNS
+from aim_domain.spec_checks import resource_problems
 from controller_runtime import (
     ConditionStatus,
     Desired,
@@ -50,7 +51,14 @@ def reconcile_cluster_config(config: AIMClusterRuntimeConfig, view: View, now: d
 
 def problems_of(spec: RuntimeConfigSpec) -> list[str]:
     """What the schema cannot refuse, each with its path (RC-072)."""
-    return [*_timeout_problems(spec), *_template_problems(spec), *_pattern_problems(spec), *_headroom_problems(spec)]
+    return [
+        *_timeout_problems(spec),
+        *_template_problems(spec),
+        *_pattern_problems(spec),
+        *_headroom_problems(spec),
+        *resource_problems(spec.jobs.resources if spec.jobs else None, "spec.jobs.resources"),
+        *resource_problems(spec.predictors.resources if spec.predictors else None, "spec.predictors.resources"),
+    ]
 
 
 def _timeout_problems(spec: RuntimeConfigSpec) -> list[str]:

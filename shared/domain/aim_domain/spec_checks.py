@@ -50,7 +50,7 @@ def model_errors(spec: AIMModelSpec) -> tuple[ClassifiedError, ...]:
         yield from _hardware(spec.custom.hardware if spec.custom else None, "spec.custom.hardware")
         for place, template in enumerate(spec.custom_templates):
             yield from _hardware(template.hardware, f"spec.customTemplates[{place}].hardware")
-        yield from _resources(spec.resources)
+        yield from resource_problems(spec.resources)
 
     return _errors(problems())
 
@@ -65,7 +65,7 @@ def service_errors(spec: AIMServiceSpec) -> tuple[ClassifiedError, ...]:
             yield from _hardware(custom.hardware, "spec.model.custom.hardware")
         if spec.overrides is not None:
             yield from _hardware(spec.overrides.hardware, "spec.overrides.hardware")
-        yield from _resources(spec.resources)
+        yield from resource_problems(spec.resources)
 
     return _errors(problems())
 
@@ -76,7 +76,7 @@ def template_errors(spec: TemplateSpec) -> tuple[ClassifiedError, ...]:
     def problems() -> Iterator[str]:
         yield from _hardware(spec.hardware, "spec.hardware")
         yield from _sources(spec.model_sources, "spec.modelSources")
-        yield from _resources(spec.resources)
+        yield from resource_problems(spec.resources)
 
     return _errors(problems())
 
@@ -117,15 +117,16 @@ def _source_uri(uri: str, path: str) -> Iterator[str]:
             yield f"{path} {error}"
 
 
-def _resources(resources: ResourceRequirements | None) -> Iterator[str]:
+def resource_problems(resources: ResourceRequirements | None, path: str = "spec.resources") -> Iterator[str]:
+    """What is wrong with names and amounts of resources."""
     if resources is None:
         return
     for side, amounts in (("requests", resources.requests), ("limits", resources.limits)):
         for name, amount in amounts.items():
-            path = f"spec.resources.{side}[{name[:_QUOTED]}]"
+            place = f"{path}.{side}[{name[:_QUOTED]}]"
             if not _RESOURCE.fullmatch(name):
-                yield f"{path} is no resource of a container; use cpu, memory, ephemeral-storage or <domain>/<name>"
-            yield from _amount(amount, path)
+                yield f"{place} is no resource of a container; use cpu, memory, ephemeral-storage or <domain>/<name>"
+            yield from _amount(amount, place)
 
 
 def _amount(amount: QuantityText | None, path: str) -> Iterator[str]:

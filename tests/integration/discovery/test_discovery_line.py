@@ -34,8 +34,8 @@ async def test_waiting_costs_nothing_and_a_slot_costs_the_passes_of_those_who_mo
     async with discovery_bench(limit=2) as bench:
         await arrive(bench, 40)
         assert bench.owners() == ["t00", "t01"]
-        # Their first statuses wait a moment (FW-518).
-        await bench.pass_time(2)
+        # Their first statuses wait a moment (FW-518), and the Events of Jobs without pods are read (DI-391).
+        await bench.pass_time(30)
         bench.passes.clear()
         await bench.pass_time(3600)
         assert bench.passes == {}, "nobody looks at the clock"

@@ -13,7 +13,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "cli.md"
 
 def written() -> list[str]:
     """The commands in the page's blocks."""
-    blocks = re.findall(r"^```\n(.*?)^```", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    blocks = re.findall(r"^```\w*\n(.*?)^```", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
     return [line for block in blocks for line in block.splitlines() if line.startswith("aim ")]
 
 

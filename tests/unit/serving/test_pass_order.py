@@ -21,6 +21,7 @@ from support.serving import (
 
 from aim_domain import kinds, labels
 from aim_domain.parts import INFERENCE_SERVICES, SERVICES
+from aim_domain.pods.facts import POD_EVENTS
 from aim_serving.service import SERVICE_RECONCILER
 from controller_runtime import JsonObject, Plan
 
@@ -87,7 +88,8 @@ def test_a_blocked_pass_looks_at_everything_tells_it_and_writes_nothing() -> Non
     failed = (cache(USUAL, status="Failed"), artifact())
     blocked = world(service(runtimeConfigName="missing"), workload(service()), *failed)
     plan = decided(blocked)
-    assert (plan.children, plan.patches, plan.deletes, plan.effects) == ((), (), (), ())
+    assert (plan.children, plan.patches, plan.deletes) == ((), (), ())
+    assert {one.kind for one in plan.effects} <= {POD_EVENTS}, "reading is no write"
     assert plan.status is not None
     assert condition_of(plan, "RuntimeConfigReady") == ("False", "ReferenceNotFound")
     assert condition_of(plan, "ModelReady") == ("True", "ModelResolved")

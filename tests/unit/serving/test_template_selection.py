@@ -141,7 +141,7 @@ def test_namespace_before_preference() -> None:
         ({"type": "optimized"}, {"type": "unoptimized", "gpu_model": "MI325X"}),
         ({"type": "preview"}, {"type": "unoptimized"}),
         ({"gpu_model": "MI325X", "metric": "throughput"}, {"gpu_model": "MI300X"}),
-        ({"gpu_model": "Instinct-MI300X"}, {"gpu_model": "MI355X"}),
+        ({"gpu_model": "Instinct-MI355X"}, {"gpu_model": "MI300X"}),
         ({"metric": "latency", "precision": "fp32"}, {"metric": "throughput", "precision": "fp4"}),
         ({"metric": "throughput"}, {"metric": ""}),
         ({"precision": "fp8"}, {"precision": "fp16"}),

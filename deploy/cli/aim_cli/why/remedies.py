@@ -51,6 +51,7 @@ REMEDIES: Final[Mapping[str, str]] = MappingProxyType(
         "Failed": "see what its pods said: kubectl describe {what}",
         "BackoffLimitExceeded": "see what its pods said: kubectl describe {what}",
         "DeadlineExceeded": "see why its pod takes so long: kubectl describe {what}",
+        "NodeNotReady": "see what its node reports, Kubernetes replaces the pod after 5 minutes: kubectl get nodes",
         "FailedMount": "see whether volume and node fit: kubectl describe {what}",
         "NoController": "see whether a controller serves the class: kubectl get gatewayclasses",
         "Paused": f"let it go on: kubectl annotate {{what}} {labels.ANNOTATION_PAUSED}-",
