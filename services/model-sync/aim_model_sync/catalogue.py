@@ -1,17 +1,45 @@
 """Which AIMClusterModels there are: those of a source, and those of an image (MS-175…MS-177)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final
 
 from aim_domain import AIMClusterModel, AIMClusterModelSource, labels
+from aim_domain.component_names import ComponentName
 from aim_domain.kinds import AIM_CLUSTER_MODEL_SOURCE
 from aim_domain.naming import label_value
 from aim_domain.parts import CLUSTER_MODELS
+from aim_model_sync.codes import Code, SyncCode
+from aim_model_sync.outcome import Refusal
+from aim_model_sync.selection import model_name
 from aim_model_sync.words import counted
-from controller_runtime import ClassifiedError, Index, View, is_left_by_predecessor, label_index, owner_index, scoped
-from oci_registry import ImageReference, InvalidReferenceError, Repository, parse_image
+from controller_runtime import (
+    ClassifiedError,
+    ConditionStatus,
+    Index,
+    View,
+    find_condition,
+    is_left_by_predecessor,
+    label_index,
+    owner_index,
+    scoped,
+)
+from oci_registry import ImageReference, InvalidReferenceError, RegistryErrorCode, Repository, parse_image
 
 _SOURCE_KIND: Final = "AIMClusterModelSource"
+
+
+_REFUSED: Final[Mapping[str, Code]] = MappingProxyType(
+    {
+        "ImageNotFound": RegistryErrorCode.NOT_FOUND,
+        "ImagePullAuthFailure": RegistryErrorCode.AUTH_FAILED,
+        "SecretNotFound": RegistryErrorCode.MISSING_CREDENTIALS,
+        "SecretAccessFailed": SyncCode.SECRET_ACCESS_FAILED,
+        "MetadataExtractionFailed": SyncCode.IMAGE_UNREADABLE,
+    }
+)
+"""Reasons of a model's ``ImageMetadataReady`` that mean that its image cannot be resolved (MS-386…MS-390)."""
 
 
 def image_of_model(model: AIMClusterModel) -> ImageReference | None:
@@ -59,6 +87,40 @@ def managed_models(view: View, source: AIMClusterModelSource) -> Managed:
     if not found and (labelled.error or owned.error):
         return Managed(error=labelled.error or owned.error)
     return Managed(tuple(found[name] for name in sorted(found)))
+
+
+def verdict(model: AIMClusterModel) -> tuple[Code, str] | None:
+    """That the image of the model cannot be resolved, with code and cause; ``None`` where it says nothing (MS-385)."""
+    told = find_condition(model.status.conditions, ComponentName.IMAGE_METADATA.condition)
+    if told is None or told.status is not ConditionStatus.FALSE:
+        return None
+    code = _REFUSED.get(told.reason)
+    if code is None or told.observed_generation not in (None, 0, model.metadata.generation):
+        return None
+    return code, f"AIMClusterModel {model.name}: {told.message}"
+
+
+def refusals(view: View, managed: Managed, pinned: Mapping[int, ImageReference]) -> Mapping[int, Refusal]:
+    """The pinned images that cannot be resolved, by index of their selector (MS-385, MS-391)."""
+    own = {model.name: model for model in managed.models}
+    found: dict[int, Refusal] = {}
+    for index, image in pinned.items():
+        told = [verdict(model) for model in _models_of(view, own, image)]
+        first = next((one for one in told if one is not None), None)
+        if first is not None and None not in told:
+            found[index] = Refusal(image, *first)
+    return found
+
+
+def _models_of(view: View, own: Mapping[str, AIMClusterModel], image: ImageReference) -> tuple[AIMClusterModel, ...]:
+    """The models that speak for an image: the source's, else all others."""
+    made = own.get(model_name(image))
+    if made is not None and image_of_model(made) == image:
+        # Known by name, because a source may have thousands of models and few pinned images.
+        return (made,)
+    found = view.select(MODELS_BY_REPOSITORY, str(image.repository)).items
+    of_image = tuple(model for model in found if image_of_model(model) == image)
+    return tuple(model for model in of_image if model.name in own) or of_image
 
 
 def left_by_predecessor(view: View, source: AIMClusterModelSource) -> str | None:

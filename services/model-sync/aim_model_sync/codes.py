@@ -14,6 +14,7 @@ class SyncCode(StrEnum):
     WILDCARD_NAMESPACE_REQUIRED = "WildcardNamespaceRequired"
     SECRET_INVALID = "SecretInvalid"  # noqa: S105 - a code, not a secret
     SECRET_ACCESS_FAILED = "SecretAccessFailed"  # noqa: S105 - a code, not a secret
+    IMAGE_UNREADABLE = "ImageUnreadable"
     INTERNAL_ERROR = "InternalError"
 
 

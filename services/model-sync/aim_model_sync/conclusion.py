@@ -2,14 +2,27 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from aim_domain import AIMClusterModelSource
 from aim_model_sync import conditions
 from aim_model_sync.conditions import Fault, Reason, SourceCondition
 from aim_model_sync.outcome import SyncOutcome
 from aim_model_sync.status import Fields, status_plan
-from aim_model_sync.words import counted, shortened, some
-from controller_runtime import ClassifiedError, Desired, Observability, Plan, StatusValue, condition, find_condition
+from aim_model_sync.words import counted, selector_detail, shortened, some
+from controller_runtime import (
+    ClassifiedError,
+    Desired,
+    Event,
+    EventType,
+    Observability,
+    Plan,
+    StatusValue,
+    condition,
+    find_condition,
+)
+
+IMAGE_NOT_RESOLVED: Final = "ImageNotResolved"
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +30,8 @@ class Result:
     """A sync with what became of its candidates.
 
     Attributes:
+        outcome: of the sync, with the verdicts on pinned images (MS-385).
+        asked: of the sync alone.
         finished: when the registries had answered.
         models: the source's models, those this plan creates included.
         withheld: candidates that ``maxModels`` kept out.
@@ -26,6 +41,7 @@ class Result:
     """
 
     outcome: SyncOutcome
+    asked: SyncOutcome
     finished: datetime
     models: int = 0
     withheld: int = 0
@@ -55,9 +71,17 @@ class Result:
     @property
     def status(self) -> StatusValue:
         """Overall status: the first row of MS-302 that applies (MS-307…MS-310)."""
-        if self.outcome.all_failed:
+        return self._status_by(self.outcome)
+
+    @property
+    def sync_failed(self) -> bool:
+        """Whether the sync itself failed, whatever the models report of their images (MS-393)."""
+        return self._status_by(self.asked) is StatusValue.FAILED
+
+    def _status_by(self, outcome: SyncOutcome) -> StatusValue:
+        if outcome.all_failed:
             return StatusValue.FAILED
-        if conditions.filter_fault(self.outcome) is not None:
+        if conditions.filter_fault(outcome) is not None:
             return StatusValue.DEGRADED
         if self.creation_fault is None:
             return StatusValue.READY
@@ -71,8 +95,8 @@ def concluded(source: AIMClusterModelSource, result: Result, namespace: str, now
         status=result.status,
         last_sync_time=None if failed else result.finished,
         discovered_models=result.models,
-        available_models=None if failed else result.outcome.available,
-        models_limit_reached=None if failed else result.withheld > 0,
+        available_models=None if result.sync_failed else result.outcome.available,
+        models_limit_reached=None if result.sync_failed else result.withheld > 0,
         observed_generation=source.metadata.generation,
     )
     return status_plan(source, fields, _desired(source, result, namespace), now)
@@ -80,20 +104,46 @@ def concluded(source: AIMClusterModelSource, result: Result, namespace: str, now
 
 def _desired(source: AIMClusterModelSource, result: Result, namespace: str) -> tuple[Desired, ...]:
     outcome, stored = result.outcome, source.status.conditions
-    failed = result.status is StatusValue.FAILED
+    failed = result.sync_failed
     unfinished = failed or result.failure is not None
     return (
-        *conditions.ready(result.fault, len(outcome.selectors)),
+        *_of_selectors(source, result, namespace),
         conditions.syncing(False, Reason.SYNC_FAILED if unfinished else Reason.SYNC_COMPLETED),
         conditions.registry_reachable(outcome),
-        conditions.filters_ready(outcome),
-        conditions.existing_models(result.models),
         *([conditions.limit_reached(result.models, result.withheld)] if not failed else []),
-        *conditions.lasting(SourceCondition.CONFIG_VALID, conditions.config_fault(outcome, namespace), stored),
-        *conditions.lasting(SourceCondition.AUTH_VALID, conditions.auth_fault(outcome), stored),
         *conditions.lasting(
             SourceCondition.DEPENDENCIES_REACHABLE, conditions.dependencies_fault(result.failure), stored
         ),
+    )
+
+
+def _of_selectors(source: AIMClusterModelSource, result: Result, namespace: str) -> tuple[Desired, ...]:
+    """What follows from the selectors, verdicts on their images included."""
+    outcome, stored = result.outcome, source.status.conditions
+    return (
+        *conditions.ready(result.fault, len(outcome.selectors)),
+        conditions.filters_ready(outcome),
+        conditions.existing_models(result.models),
+        *conditions.lasting(SourceCondition.CONFIG_VALID, conditions.config_fault(outcome, namespace), stored),
+        *conditions.lasting(SourceCondition.AUTH_VALID, conditions.auth_fault(outcome), stored),
+    )
+
+
+def rejudged(source: AIMClusterModelSource, result: Result, namespace: str, now: datetime) -> Plan:
+    """The status after a model reported something else of a pinned image, without a sync (MS-391, MS-393)."""
+    available = None if result.sync_failed else result.outcome.available
+    fields = Fields(result.status, discovered_models=result.models, available_models=available)
+    return status_plan(source, fields, _of_selectors(source, result, namespace), now)
+
+
+def unresolved_images(source: AIMClusterModelSource, result: Result) -> tuple[Event, ...]:
+    """One Event for each image that the stored status does not name yet (MS-392)."""
+    stored = find_condition(source.status.conditions, SourceCondition.FILTERS_READY)
+    named = "" if stored is None else stored.message
+    return tuple(
+        Event(EventType.WARNING, IMAGE_NOT_RESOLVED, selector_detail(index, one))
+        for index, (one, asked) in enumerate(zip(result.outcome.selectors, result.asked.selectors, strict=True))
+        if one.code is not None and asked.code is None and f"[{index}] {one.text.strip()}" not in named
     )
 
 

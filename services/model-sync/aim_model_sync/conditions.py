@@ -109,6 +109,12 @@ def filters_ready(outcome: SyncOutcome) -> Desired:
     return condition(SourceCondition.FILTERS_READY, False, fault.reason, fault.message, _ERROR)
 
 
+def is_told(outcome: SyncOutcome, stored: Sequence[Condition]) -> bool:
+    """Whether the stored conditions say of the selectors what the outcome does."""
+    before, now = find_condition(tuple(stored), SourceCondition.FILTERS_READY), filters_ready(outcome)
+    return before is not None and (before.reason, before.message) == (now.reason, now.message)
+
+
 def filter_fault(outcome: SyncOutcome) -> Fault | None:
     """The selectors' part of what is wrong (MS-307, MS-308)."""
     bad = sum(one.code is not None for one in outcome.selectors)
@@ -132,7 +138,7 @@ def registry_reachable(outcome: SyncOutcome) -> Desired:
         return condition(type_, False, Reason.REGISTRY_UNREACHABLE, text, _ERROR)
     if asked:
         return condition(type_, True, Reason.REACHABLE, f"{some(sorted(asked))} answered", _SILENT)
-    text = "no registry was contacted"
+    text = "no registry was contacted: the models of pinned images contact theirs"
     return Desired(type_, ConditionStatus.UNKNOWN, Reason.NOT_CHECKED, text, _SILENT)
 
 

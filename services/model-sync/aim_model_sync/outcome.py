@@ -1,7 +1,9 @@
 """What a sync found out, as it is published in its fact (MS-369): no credentials, no raw listings."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
+from typing import Self
 
 from aim_model_sync.candidates import FoundImages
 from aim_model_sync.codes import AUTH, TRANSIENT, Code
@@ -15,6 +17,15 @@ class SelectorState(StrEnum):
     SUCCEEDED = "succeeded"
     PARTIAL = "partial"
     FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """That an image cannot be resolved, as its model reports it (MS-385)."""
+
+    image: ImageReference
+    code: Code
+    message: str
 
 
 class SelectorOutcome(ApiModel):
@@ -85,6 +96,21 @@ class SyncOutcome(ApiModel):
     def all_failed(self) -> bool:
         """Whether no selector yielded anything."""
         return all(one.state is SelectorState.FAILED for one in self.selectors)
+
+    def judged(self, refusals: Mapping[int, Refusal]) -> Self:
+        """The outcome with the selectors failed whose image a model reports as not to be resolved (MS-385, MS-393).
+
+        Args:
+            refusals: by index of the selector.
+        """
+        selectors = tuple(
+            one
+            if one.code is not None or (refusal := refusals.get(index)) is None
+            else one.model_copy(update={"code": refusal.code, "message": refusal.message, "matched": 0})
+            for index, one in enumerate(self.selectors)
+        )
+        missing = len({refusal.image for refusal in refusals.values()})
+        return self.model_copy(update={"selectors": selectors, "available": max(0, self.available - missing)})
 
     def images(self) -> Iterator[ImageReference]:
         """All candidates in candidate order."""

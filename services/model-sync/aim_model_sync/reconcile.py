@@ -7,15 +7,27 @@ from typing import Final
 
 from aim_domain import AIMClusterModelSource, resolve_config
 from aim_domain.parts import CLUSTER_MODELS
-from aim_model_sync.catalogue import Elsewhere, Managed, left_by_predecessor, managed_models
-from aim_model_sync.conclusion import Result, awaited, broken_off, concluded, postponed, recounted, rejected, started
+from aim_model_sync.catalogue import Elsewhere, Managed, left_by_predecessor, managed_models, refusals
+from aim_model_sync.conclusion import (
+    Result,
+    awaited,
+    broken_off,
+    concluded,
+    postponed,
+    recounted,
+    rejected,
+    rejudged,
+    started,
+    unresolved_images,
+)
+from aim_model_sync.conditions import is_told
 from aim_model_sync.effect_kinds import PULL_SECRETS, SERVICE_NAME, SYNC, SecretParams, SyncParams
 from aim_model_sync.model import build_model
 from aim_model_sync.outcome import SyncOutcome
 from aim_model_sync.progress import Progress
 from aim_model_sync.schedule import interval_seconds, start_of_overdue
 from aim_model_sync.selection import Choice, choose
-from aim_model_sync.selectors import selector_texts
+from aim_model_sync.selectors import pinned_images, selector_texts
 from aim_model_sync.spec_problem import spec_problem
 from aim_model_sync.words import counted
 from controller_runtime import (
@@ -123,11 +135,13 @@ def _conclude(this: _Pass) -> Plan:
     if left is not None:
         # The removal of each of them brings a pass.
         return postponed(this.source, left, this.now)
+    judged = _judged(this, outcome)
     choice = _choice(this, outcome)
     models = tuple(build_model(this.source, image, config.spec.label_propagation) for image in choice.create)
     failure = this.view.failure
     there = len(this.managed.models)
     result = Result(
+        judged,
         outcome,
         this.progress.fact.observed_at if this.progress.fact else this.now,
         models=there if failure else there + len(models),
@@ -137,8 +151,14 @@ def _conclude(this: _Pass) -> Plan:
         failure=failure,
     )
     done = concluded(this.source, result, this.namespace, this.now)
-    events = (*_told(this, done, outcome), *_created(len(models) if failure is None else 0))
+    unresolved = unresolved_images(this.source, result)
+    events = (*_told(this, done, outcome), *unresolved, *_created(len(models) if failure is None else 0))
     return _waiting(this, replace(done, children=models, events=events, retry=_retried(failure)))
+
+
+def _judged(this: _Pass, outcome: SyncOutcome) -> SyncOutcome:
+    """The outcome with what models report of the images that no request looked for (MS-385)."""
+    return outcome.judged(refusals(this.view, this.managed, pinned_images(this.source.spec)))
 
 
 def _choice(this: _Pass, outcome: SyncOutcome) -> Choice:
@@ -197,9 +217,27 @@ def _created(number: int) -> tuple[Event, ...]:
 
 
 def _wait(this: _Pass, due: datetime) -> Plan:
-    """Nothing to do before the next sync but to count the models (MS-246)."""
-    known = None if this.managed.error else recounted(this.source, len(this.managed.models), this.now)
+    """Nothing to do before the next sync but to count the models and hear their verdicts (MS-246, MS-391)."""
+    if this.managed.error:
+        return _waiting(this, Plan(), due)
+    known = _reported(this) or recounted(this.source, len(this.managed.models), this.now)
     return _waiting(this, known or Plan(), due)
+
+
+def _reported(this: _Pass) -> Plan | None:
+    """The status when models report other images as not to be resolved than are stored; else ``None``."""
+    outcome, fact = this.progress.outcome, this.progress.fact
+    if outcome is None or fact is None:
+        return None
+    judged = _judged(this, outcome)
+    if is_told(judged, this.source.status.conditions):
+        return None
+    # Names that others have stand in the way as they did when the sync was concluded (MS-233).
+    collisions = tuple(map(str, _choice(this, outcome).collisions))
+    result = Result(judged, outcome, fact.observed_at, models=len(this.managed.models), collisions=collisions)
+    plan = rejudged(this.source, result, this.namespace, this.now)
+    changed = tuple(event for event in plan.events if not event.standing)
+    return replace(plan, events=(*changed, *unresolved_images(this.source, result)))
 
 
 def _waiting(this: _Pass, plan: Plan, due: datetime | None = None) -> Plan:

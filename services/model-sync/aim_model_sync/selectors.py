@@ -1,7 +1,7 @@
 """The entries of a model source: what each of them selects (MS-027, MS-038…MS-071, MS-093…MS-097)."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -66,7 +66,7 @@ class Selector:
 
     @property
     def is_pinned(self) -> bool:
-        """Whether it names one image, which is then not looked for in the registry (MS-106)."""
+        """Whether it names one image, which the sync does not look for in the registry (MS-106)."""
         return not self.is_wildcard and (self.tag is not None or self.digest is not None)
 
     @property
@@ -131,6 +131,19 @@ def resolve(selector: SelectorText, registry: str) -> Selector:
     # A version list means nothing to a literal tag, so a bad one does no harm there (MS-073).
     constraints = UNCONSTRAINED if parts.is_pinned else parse_constraints(selector.versions)
     return Selector(repository, parts.tag, parts.digest, frozenset(selector.exclude), constraints)
+
+
+def pinned_images(spec: AIMClusterModelSourceSpec) -> Mapping[int, ImageReference]:
+    """The image of each pinned selector by its index; what cannot be evaluated pins none (MS-101, MS-385)."""
+    found: dict[int, ImageReference] = {}
+    for index, text in enumerate(selector_texts(spec)):
+        try:
+            selector = resolve(text, spec.registry)
+        except SelectorError:
+            continue
+        if selector.is_pinned and selector.selects_repository(selector.repository.path):
+            found[index] = selector.pinned_image
+    return found
 
 
 def _parts(selector: SelectorText) -> ReferenceParts:

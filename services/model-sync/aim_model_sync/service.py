@@ -7,7 +7,7 @@ from typing import Final
 
 from aim_domain import AIMClusterModel, AIMClusterModelSource, labels, mirror_credentials
 from aim_domain.parts import CLUSTER_MODELS, CLUSTER_RUNTIME_CONFIGS, MODEL_SOURCES
-from aim_model_sync.catalogue import MODELS_BY_LABEL, MODELS_BY_OWNER, MODELS_BY_REPOSITORY
+from aim_model_sync.catalogue import MODELS_BY_LABEL, MODELS_BY_OWNER, MODELS_BY_REPOSITORY, verdict
 from aim_model_sync.effect_kinds import PULL_SECRETS, SERVICE_NAME, SYNC
 from aim_model_sync.effects.pull_secrets import SecretReader
 from aim_model_sync.effects.sync import SyncRunner
@@ -35,9 +35,9 @@ from oci_registry import Hubs, RegistryClient, opened
 
 
 def _belonging(model: AIMClusterModel) -> tuple[object, ...]:
-    """Whose it is; a model's status and spec do not matter (MS-245, MS-246, MS-316)."""
+    """Whose it is, and that its image cannot be resolved; no more of it matters (MS-245, MS-246, MS-316, MS-391)."""
     owners = tuple((owner.uid, owner.controller) for owner in model.metadata.owner_references)
-    return (model.metadata.labels.get(labels.MODEL_SOURCE), owners)
+    return (model.metadata.labels.get(labels.MODEL_SOURCE), owners, verdict(model))
 
 
 def _is_irrelevant(change: Change[AIMClusterModelSource]) -> bool:

@@ -15,12 +15,14 @@ _MAX_NAMES: Final = 5
 def selector_details(outcome: SyncOutcome) -> str:
     """The selectors that did not succeed, by index: text as written, code and cause."""
     failing = [(index, one) for index, one in enumerate(outcome.selectors) if one.code is not None]
-    told = [_detail(index, one) for index, one in failing[:MAX_SELECTORS]]
+    told = [selector_detail(index, one) for index, one in failing[:MAX_SELECTORS]]
     more = len(failing) - len(told)
-    return shortened("; ".join([*told, *([f"and {more} more"] if more else [])]))
+    rest = ", ".join(f"[{index}] {one.text.strip()}" for index, one in failing[MAX_SELECTORS:])
+    return shortened("; ".join([*told, *([f"and {more} more: {rest}"] if more else [])]))
 
 
-def _detail(index: int, one: SelectorOutcome) -> str:
+def selector_detail(index: int, one: SelectorOutcome) -> str:
+    """A selector that did not succeed: index, text as written, code and cause (MS-279)."""
     assert one.code is not None
     return f"[{index}] {one.text.strip()}: {one.code.value}: {shortened(one.message, _MAX_CAUSE)}"
 

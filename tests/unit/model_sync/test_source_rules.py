@@ -48,6 +48,7 @@ CODES: Final = {
     "TruncatedResult": (False, None),
     "InternalError": (True, None),
     "AddressRefused": (False, None),
+    "ImageUnreadable": (False, None),
 }
 ALL: Final[tuple[Code, ...]] = (*SyncCode, *RegistryErrorCode)
 POSITIVE: Final = {
@@ -59,7 +60,8 @@ NEGATIVE: Final = {"Degraded", "Syncing", "MaxModelsLimitReached"}
 
 @pytest.mark.spec(
     "MS-261", "MS-262", "MS-263", "MS-264", "MS-265", "MS-266", "MS-267", "MS-268", "MS-269", "MS-270", "MS-271",
-    "MS-272", "MS-273", "MS-274", "MS-275", "MS-277", "FW-590",
+    "MS-272", "MS-273", "MS-274", "MS-275", "MS-277", "MS-394",
+    "FW-590",
 )  # fmt: skip
 def test_the_table_of_codes() -> None:
     conditions = {"ConfigValid": CONFIGURATION, "AuthValid": AUTH, "RegistryReachable": OUTAGE}
