@@ -51,6 +51,7 @@ from controller_runtime.reconcile.pass_record import Records
 from controller_runtime.reconcile.plan import NOTHING
 from controller_runtime.reconcile.queue import WorkQueue
 from controller_runtime.reconcile.retry_rate import DEFAULT_BACKOFF
+from controller_runtime.reconcile.watchdog import Watchdog
 from controller_runtime.reconcile.worker import Worker
 from controller_runtime.reconcile.world_access import WorldAccess
 
@@ -116,6 +117,7 @@ class Bench:
     clock: datetime = datetime(2026, 11, 21, 12, tzinfo=UTC)
     woken_by: Callable[[Change[ConfigMap]], list[Key]] = field(default=lambda _: [])
     timers: VirtualClock | None = None
+    watchdog: Watchdog = field(default_factory=Watchdog)
 
     def __post_init__(self) -> None:
         for part in PARTS:
@@ -152,6 +154,11 @@ class Bench:
     def on_virtual_time(self) -> None:
         """Let the queue's delays, which are then those of production, pass in `work_for` only."""
         self.timers = VirtualClock()
+        self._start()
+
+    def within(self, budget: float) -> None:
+        """Allow each decision that many seconds."""
+        self.watchdog = Watchdog(budget)
         self._start()
 
     async def work_for(self, seconds: int, limit: int = 100) -> list[float]:
@@ -195,6 +202,7 @@ class Bench:
             effects=self,
             interceptors=(Records("serving", self.records.append), Looking(self.saw), WATCHED),
             now=lambda: self.clock,
+            watchdog=self.watchdog,
         )
 
     def observed(self, effect: Effect) -> datetime | None:

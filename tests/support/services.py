@@ -168,6 +168,7 @@ class Platform:
             "HEALTH_PROBE_BIND_ADDRESS": address,
             "METRICS_BIND_ADDRESS": address,
             "METRICS_SECURE": "false",
+            "WATCHDOG_FOLDER": str(self.folder),
             **variables,
         }
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(("AIM_", "OTEL_"))}

@@ -6,6 +6,7 @@ ConfigMap with what it saw. Some images misbehave on purpose, by name.
 
 import asyncio
 import os
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -44,6 +45,8 @@ BUG: Final = "bug:1"
 BROKEN: Final = "broken:1"
 UNREADABLE: Final = "unreadable:1"
 SLOW: Final = "slow:1"
+ENDLESS: Final = "endless:1"
+LOCKING: Final = "locking:1"
 LOOK: Final = "look"
 
 
@@ -70,6 +73,12 @@ def reconcile(model: AIMModel, view: View, _now: datetime) -> Plan:
         return Plan(
             retry=ClassifiedError(Category.INFRASTRUCTURE, "Broken", "what this very object needs does not answer")
         )
+    if image == ENDLESS:
+        while True:
+            pass
+    if image == LOCKING:
+        # In C, where no other thread gets its turn, for longer than any test takes.
+        re.fullmatch("(a|a)+", "a" * 64 + "b")
     structlog.get_logger().info("looking", image=image)
     key = f"{model.uid}/{image}"
     fact = get_fact(view, FACTS, NAME, LOOK, key).value

@@ -25,6 +25,7 @@ from controller_runtime.manager.facts import FACTS_BY_OWNER
 from controller_runtime.manager.leadership import AlwaysLeading, Elected, Leadership
 from controller_runtime.manager.settings import Settings, effective
 from controller_runtime.reconcile.reconciler import EffectRunner, ServiceDefinition
+from controller_runtime.reconcile.watchdog import Memory, Watchdog
 from controller_runtime.telemetry.metrics import Metrics
 
 IS_PAUSED: Final = "true"
@@ -40,6 +41,7 @@ class ProcessContext:
         runners: carry out the effects.
         dispatcher: takes each change of the world to whoever listens.
         decisions: takes the records.
+        watchdog: stands around every decision.
     """
 
     definition: ServiceDefinition
@@ -54,6 +56,7 @@ class ProcessContext:
     feed: WorldFeed
     decisions: DecisionLog
     leadership: Leadership
+    watchdog: Watchdog
 
     @classmethod
     def of(
@@ -90,6 +93,7 @@ class ProcessContext:
             feed=feed,
             decisions=DecisionLog(recorder, feed, bus, effective(settings)),
             leadership=_leadership(definition, settings, kube),
+            watchdog=_watchdog(definition, settings),
         )
 
 
@@ -107,6 +111,13 @@ def paused_indexes(definition: ServiceDefinition) -> tuple[Index[Any], ...]:
 def feed_settings(heartbeat: float) -> FeedSettings:
     """Times of the feed that follow from the renewal of markers: three of them make a part stale (FW-019)."""
     return FeedSettings(marker_lifetime=3 * heartbeat)
+
+
+def _watchdog(definition: ServiceDefinition, settings: Settings) -> Watchdog:
+    """Outside a pod no process follows that would read the files, and several processes share the folder."""
+    name = f"{definition.field_manager}-{settings.pod_uid}"
+    memory = (lambda: Memory(settings.watchdog_folder, name)) if settings.pod_uid else None
+    return Watchdog(settings.decision_budget, memory)
 
 
 def _leadership(definition: ServiceDefinition, settings: Settings, kube: KubeClient) -> Leadership:

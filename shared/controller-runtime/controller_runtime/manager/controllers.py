@@ -67,6 +67,7 @@ class Controllers:
                 effects=term.effects,
                 interceptors=(Records(definition.name, process.decisions.record), term.facts),
                 observe=process.metrics.on_pass,
+                watchdog=process.watchdog,
             )
             for reconciler in definition.reconcilers
         ]

@@ -48,7 +48,8 @@ class ServiceProcess:
     async def run(self) -> None:
         """Run until cancelled."""
         try:
-            await self._serve()
+            with self._context.watchdog.running():
+                await self._serve()
         finally:
             # In a task of its own, because requests of a task that was cancelled end at once.
             await asyncio.wait((asyncio.create_task(self._context.decisions.close()),))

@@ -23,6 +23,7 @@ from controller_runtime.bus.subjects import DEFAULT_ROOT, Layout
 from controller_runtime.duration import parse_seconds
 from controller_runtime.json import JsonObject
 from controller_runtime.manager.aliases import translated
+from controller_runtime.reconcile.watchdog import DEFAULT_BUDGET
 from controller_runtime.telemetry.logs import LogFormat, LogLevel, StackLevel
 
 _NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
@@ -156,6 +157,13 @@ class Settings(BaseSettings):
     resync_interval: PositiveSeconds = Field(600.0, description="full re-evaluation (FW-017)")
     backoff_initial: PositiveSeconds = Field(0.2, description="first error backoff (FW-098)")
     backoff_max: PositiveSeconds = Field(1000.0, description="longest error backoff (FW-098)")
+    decision_budget: PositiveSeconds = Field(
+        DEFAULT_BUDGET, description="longest decision about one object, which holds all others up (FW-745)"
+    )
+    watchdog_folder: Path = Field(
+        Path("/tmp"),  # noqa: S108  an emptyDir of the pod
+        description="folder that outlives the process, for the objects whose decisions took longer (FW-746)",
+    )
 
     @classmethod
     def of_former(cls, values: JsonObject) -> JsonObject:

@@ -1,6 +1,7 @@
-"""What is told about an object that has no plan: it cannot be read (FW-476), or its reconcile raised (FW-477).
+"""What is told about an object that has no plan: it cannot be read (FW-476), its reconcile raised (FW-477), or took too
+long (FW-747).
 
-Both end as one condition and one Event on the object itself, of what no service writes as the Event alone. Everything
+All end as one condition and one Event on the object itself, of what no service writes as the Event alone. Everything
 else that is stored stays as it is, because nothing newer is known.
 """
 
@@ -20,8 +21,10 @@ from controller_runtime.reconcile.conditions import Desired, condition_json, eve
 from controller_runtime.reconcile.plan import NOTHING, Event, Plan
 from controller_runtime.reconcile.reconciler import Reconciler
 from controller_runtime.reconcile.state_engine import evaluate, status_json
+from controller_runtime.reconcile.watchdog import Subject
 
 INTERNAL_ERROR: Final = "InternalError"
+BUDGET_EXCEEDED: Final = "TimeBudgetExceeded"
 
 
 def of_undecodable(reconciler: Reconciler[Any], raw: JsonObject, error: ClassifiedError, now: datetime) -> Plan:
@@ -53,12 +56,25 @@ def of_undecodable(reconciler: Reconciler[Any], raw: JsonObject, error: Classifi
 
 def of_bug(reconciler: Reconciler[Any], raw: JsonObject, bug: Exception, now: datetime) -> Plan:
     """`Reconciled=False`; where a service owns named conditions only, the first of them tells it instead."""
-    told_by = min(reconciler.status.only_conditions, default=RECONCILED)
     message = f"reconciling fails and is retried with backoff: {type(bug).__name__}: {bug}"
+    return _not_reconciled(reconciler, raw, INTERNAL_ERROR, message, now)
+
+
+def of_overrun(reconciler: Reconciler[Any], raw: JsonObject, overrun: Subject, budget: float, now: datetime) -> Plan:
+    """As of a bug, but that nothing is tried again: the version has held the event loop (FW-747)."""
+    message = (
+        f"{overrun.kind} {overrun.name} not reconciled: a decision about it took longer than {budget:g} s at "
+        f"{overrun.version}; change its spec, or delete it"
+    )
+    return _not_reconciled(reconciler, raw, BUDGET_EXCEEDED, message, now)
+
+
+def _not_reconciled(reconciler: Reconciler[Any], raw: JsonObject, reason: str, message: str, now: datetime) -> Plan:
+    told_by = min(reconciler.status.only_conditions, default=RECONCILED)
     if reconciler.part.read_only:
-        return _event_only(INTERNAL_ERROR, message)
+        return _event_only(reason, message)
     status, stored = _stored(reconciler, raw)
-    wanted = Desired(told_by, ConditionStatus.FALSE, INTERNAL_ERROR, message, Observability.ERROR)
+    wanted = Desired(told_by, ConditionStatus.FALSE, reason, message, Observability.ERROR)
     desired = (*(_kept(condition) for condition in stored if condition.type != told_by), wanted)
     settled = settle(desired, stored, generation=_generation(raw), now=now)
     conditions = [condition_json(condition) for condition in settled]

@@ -32,8 +32,9 @@ from controller_runtime.reconcile.pass_trace import Wait, pass_span, waits_from_
 from controller_runtime.reconcile.plan import Effect, Plan
 from controller_runtime.reconcile.queue import Priority, QueueClosedError, WorkQueue
 from controller_runtime.reconcile.reconciler import Reconciler
-from controller_runtime.reconcile.refusal import of_bug, of_undecodable
+from controller_runtime.reconcile.refusal import of_bug, of_overrun, of_undecodable
 from controller_runtime.reconcile.waking import Waking
+from controller_runtime.reconcile.watchdog import Subject, Watchdog
 from controller_runtime.telemetry.tracing import current_ids, current_traceparent
 
 T = TypeVar("T", bound=Resource)
@@ -119,6 +120,7 @@ class Worker(Generic[T]):
 
     Args:
         interceptors: what else stands around each decision, the outermost first.
+        watchdog: of the process; by default one that runs no thread.
     """
 
     def __init__(
@@ -132,6 +134,7 @@ class Worker(Generic[T]):
         interceptors: Sequence[Interceptor] = (),
         observe: Observer = _unobserved,
         now: Callable[[], datetime] = _utc_now,
+        watchdog: Watchdog | None = None,
     ) -> None:
         self.controller: Final = reconciler.controller
         self._reconciler = reconciler
@@ -141,6 +144,7 @@ class Worker(Generic[T]):
         self._effects = effects
         self._observe = observe
         self._now = now
+        self._watchdog = watchdog or Watchdog()
         self._known: dict[Key, _Known] = {}
         self.waking = Waking(reconciler, world, queue)
         self._interceptors = (*interceptors, self.waking)
@@ -268,13 +272,18 @@ class Worker(Generic[T]):
     async def _attempt(self, entry: Entry[T], obj: T, failure: ClassifiedError | None = None) -> tuple[Plan, Execution]:
         """Decide and carry out; with a failure, for the status only (FW-010), or to end a clean-up (FW-184)."""
         known = self._known[entry.key]
+        subject = Subject.of(self.controller, entry, obj)
+        if (overrun := self._watchdog.overrun(subject)) is not None:
+            return await self._skip(entry, overrun)
         decision = self._decision(entry, obj, failure, known)
         try:
-            plan = decide(decision, self._interceptors)
+            plan = self._watchdog.watch(subject, lambda: decide(decision, self._interceptors))
         except Exception as bug:
             self._failed_for_a_bug(entry.key)
             await self._tell(entry, of_bug(self._reconciler, entry.raw, bug, decision.now))
             raise
+        if (overrun := self._watchdog.overrun(subject)) is not None:
+            return await self._skip(entry, overrun)
         known.looked(decision.reads)
         results = self._results_read(decision.reads, plan)
         target = Target(self._reconciler.part, entry.raw, decision.traceparent)
@@ -291,6 +300,12 @@ class Worker(Generic[T]):
                 # Whoever only watches must not undo what was carried out, nor keep a failure from being told.
                 _log.exception("interceptor failed", interceptor=type(interceptor).__qualname__)
         return plan, execution
+
+    async def _skip(self, entry: Entry[T], overrun: Subject) -> tuple[Plan, Execution]:
+        """Decide nothing about a version that has held the loop, and report that (FW-747)."""
+        self.waking.asks_nothing(entry.key)
+        refusal = of_overrun(self._reconciler, entry.raw, overrun, self._watchdog.budget, self._now())
+        return refusal, await self._tell(entry, refusal)
 
     def _results_read(self, reads: ReadLog, plan: Plan) -> list[tuple[Effect, bool, datetime | None]]:
         """The effects of a plan, whether its decision read their results, and of when these were."""
@@ -421,6 +436,7 @@ class Worker(Generic[T]):
 
     def _drop(self, known: _Known) -> None:
         self._executor.forget(known.uid)
+        self._watchdog.forget(self.controller, known.uid)
         self._effects.forget(known.uid)
 
 
