@@ -136,7 +136,7 @@ async def test_of_the_installation(platform: Platform) -> None:
 
 def commands() -> list[str]:
     """The commands in the blocks of the page about them that end by themselves; the console has a test of its own."""
-    blocks = re.findall(r"^```\n(.*?)^```", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    blocks = re.findall(r"^```\w*\n(.*?)^```", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
     lines = [line for block in blocks for line in block.splitlines() if line.startswith("aim ")]
     return [line for line in lines if not line.startswith("aim console")]
 

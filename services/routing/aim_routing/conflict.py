@@ -83,7 +83,7 @@ class Claim:
 def claim_of(service: AIMService, route: HTTPRoute | None, address: Address, now: datetime) -> Claim:
     """How old the service's claim to an address is (RT-210, RT-211)."""
     if route is not None and address_in_effect(route) == address:
-        return Claim(address, Tenure.HELD, claimed_at(route), stamp=recorded_claim(route))
+        return Claim(address, Tenure.HELD, claimed_at(route, service), stamp=recorded_claim(route))
     reported = _reported_since(service, address)
     if reported is not None:
         return Claim(address, Tenure.HELD, reported, stamp=reported)
@@ -93,10 +93,11 @@ def claim_of(service: AIMService, route: HTTPRoute | None, address: Address, now
     return Claim(address, Tenure.MOVED, moment, stamp=moment)
 
 
-def claimed_at(route: HTTPRoute) -> datetime:
-    """Since when the route has its address: what it records, else its creation (RT-211)."""
-    stamped = recorded_claim(route)
-    return stamped or route.metadata.creation_timestamp or _EVER
+def claimed_at(route: HTTPRoute, owner: AIMService | None) -> datetime:
+    """Since when the route has its address: what it records, else its creation, never before its service (RT-211)."""
+    since = recorded_claim(route) or route.metadata.creation_timestamp or _EVER
+    # A tenant who may edit routes can write any time into the annotation.
+    return max(since, (owner.metadata.creation_timestamp if owner is not None else None) or _EVER)
 
 
 def recorded_claim(route: HTTPRoute) -> datetime | None:
@@ -197,9 +198,10 @@ def _rival(view: View, service: AIMService, address: Address, route: HTTPRoute) 
     owner, claimed = _owner(route), address_in_effect(route)
     if owner is None or claimed is None or owner.uid == service.uid or not address.overlaps(claimed):
         return None
-    since = claimed_at(route)
-    other = view.get(SERVICES, route.namespace, owner.name).value
-    if other is None or other.uid != owner.uid:
+    found = view.get(SERVICES, route.namespace, owner.name).value
+    other = found if found is not None and found.uid == owner.uid else None
+    since = claimed_at(route, other)
+    if other is None:
         # Its service is gone, the route not yet: it still serves, so it counts until then, as of its own age.
         return _Rival(since, _age(route), route.namespace, owner.name, address.is_shadowed_by(claimed), allows=False)
     allows = route.namespace != service.namespace and spans_namespaces(view, other)

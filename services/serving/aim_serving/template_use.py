@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from aim_domain import AIMService, AIMServiceTemplate, LabelPropagation, Overrides
+from aim_domain.component_names import ComponentName
 from aim_domain.naming import optional_label_value
 from aim_domain.parts import TEMPLATES
 from aim_serving.derived_template import (
@@ -29,7 +30,7 @@ from aim_serving.template_search import (
     stored_template,
     wanted_overrides,
 )
-from controller_runtime import Child, Delete, JsonObject, OwnerReference, Patch, View, scoped, to_json
+from controller_runtime import Child, Delete, JsonObject, OwnerReference, Patch, View, find_condition, scoped, to_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ def use_template(
     if stored.error is not None:
         return TemplateUse(stored)
     kept = stored.template
-    if kept is not None and is_ready(kept) and still_fits(kept, service, model):
+    if kept is not None and _serves(kept, in_use) and still_fits(kept, service, model):
         selected = replace(stored, kept=not base_name(service, model))
         use = TemplateUse(selected, patches=_joined(kept, service))
         return _leaving(view, use, service, in_use)
@@ -84,6 +85,13 @@ def use_template(
         selected = replace(found_use.result, template=kept, kept=True, unmet=f"{found_use.result.message}{remedy}")
         found_use = TemplateUse(selected, patches=_joined(kept, service))
     return _leaving(view, found_use, service, in_use)
+
+
+def _serves(template: Template, in_use: str) -> bool:
+    """Ready, or in use while its nodes take no new pods: a cordon or a taint moves no service that runs (DI-394)."""
+    gpu = find_condition(template.status.conditions, ComponentName.GPU.condition)
+    repelled = gpu is not None and gpu.reason == "GPUNotSchedulable"
+    return is_ready(template) or (repelled and optional_label_value(template.name) == in_use)
 
 
 def _is_without(result: TemplateResult) -> bool:

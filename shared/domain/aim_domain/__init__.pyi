@@ -69,6 +69,7 @@ from .custom_profile import render_profile as render_profile
 from .gpu.devices import GPUS_BY_PREFERENCE as GPUS_BY_PREFERENCE
 from .gpu.devices import device_ids as device_ids
 from .gpu.devices import gpu_rank as gpu_rank
+from .gpu.inventory import CORDONED as CORDONED
 from .gpu.inventory import GPUS as GPUS
 from .gpu.inventory import MEMORY as MEMORY
 from .gpu.inventory import MODELS as MODELS

@@ -434,7 +434,10 @@ def test_the_job_whose_pods_are_refused_is_named_with_the_words_of_the_quota() -
     ("words", "remedy"),
     [
         ("had untolerated taint {a: b}", "tolerations"),
-        ("Insufficient amd.com/gpu", "deploymentStrategy"),
+        ("Insufficient amd.com/gpu", "deploymentStrategy.type"),
+        ("1 node(s) had untolerated taint {a: b}, 3 Insufficient amd.com/gpu", "free a GPU"),
+        ("1 node(s) had untolerated taint {a: b}, 3 Insufficient memory", "free what"),
+        ("1 node(s) had untolerated taint {node-role.kubernetes.io/control-plane: }", "free what"),
         ("x", "nodes"),
     ],
 )

@@ -146,6 +146,29 @@ def test_the_message_names_what_keeps_pods_away_and_the_affinity_stays() -> None
     assert node_affinity(required(model="MI300X"), found) == same, "a cordon replaces no pod"
 
 
+@pytest.mark.spec("DI-394")
+def test_a_template_of_the_cluster_is_available_behind_taints_that_some_namespace_may_tolerate() -> None:
+    reach = Reach.of(RuntimeConfigSpec(), "", is_of_cluster=True)
+    behind, cordoned = inventory(node(NEW, **tainted())), inventory(node(NEW, unschedulable=True))
+    assert state_of(behind, required(model="MI300X"), reach) == (State.READY, "GPUAvailable")
+    assert state_of(cordoned, required(model="MI300X"), reach) == (State.NOT_AVAILABLE, "GPUNotSchedulable")
+
+
+@pytest.mark.spec("DI-392")
+def test_a_node_that_goes_changes_no_affinity() -> None:
+    both = node_affinity(required(model="MI210"), inventory(node({"amd.com/gpu.device-id": "740f"}), node(OLD)))
+    left = inventory(node({"amd.com/gpu.device-id": "740f"}))
+    assert node_affinity(required(model="MI210"), left, stored=both) == both
+    other = node_affinity(required(model="MI300X"), inventory(node(NEW)))
+    assert node_affinity(required(model="MI300X"), inventory(node(NEW)), stored=both) == other, "another model"
+
+
+@pytest.mark.spec("DI-380", "DI-392")
+def test_any_gpu_needs_no_values_of_labels() -> None:
+    zero = GpuRequirements.model_validate({"requests": 0})
+    assert node_affinity(zero, inventory(node(FAMILY), node(UNKNOWN))) == node_affinity(zero, inventory(node(NEW)))
+
+
 @pytest.mark.spec("DI-396")
 @pytest.mark.parametrize(
     ("requirement", "reason"),

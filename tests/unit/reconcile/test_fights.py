@@ -245,3 +245,27 @@ def test_one_condition_and_one_event_name_manager_field_and_remedy() -> None:
 def test_fields_are_written_as_kubernetes_writes_them() -> None:
     assert field_text(TIMEOUT) == "spec.rules[0].timeouts.request"
     assert field_text(("metadata", "annotations", "a.b/c")) == 'metadata.annotations["a.b/c"]'
+
+
+@pytest.mark.spec("FW-812", "FW-815")
+def test_what_is_applied_no_more_is_forgotten_and_asks_for_no_pass() -> None:
+    side = Side()
+    for _ in range(4):
+        side.now += 1
+        side.answer(TIMEOUT)
+    side.look(TIMEOUT)
+    side.fights.keep(OWNER, [CHILD])
+    assert side.fights.contests(OWNER, side.now) != []
+    side.fights.keep(OWNER, [])
+    assert (side.fights.contests(OWNER, side.now), side.fights.due(OWNER, side.now)) == ([], None)
+
+
+@pytest.mark.spec("FW-812")
+def test_a_turn_that_passed_without_an_apply_asks_for_no_pass_again_and_again() -> None:
+    side = Side()
+    for _ in range(4):
+        side.now += 1
+        side.answer(TIMEOUT)
+    side.look(TIMEOUT)
+    side.now += LONGEST_WAIT
+    assert side.fights.due(OWNER, side.now) is None, "a write before it fails, and has a time of its own"

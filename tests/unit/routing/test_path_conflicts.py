@@ -253,6 +253,15 @@ def test_a_record_that_is_no_time_counts_for_nothing(text: str) -> None:
 
 
 @pytest.mark.spec("RT-211")
+def test_no_claim_is_older_than_its_service() -> None:
+    """Who may edit HTTPRoutes can write any time into the annotation."""
+    record = {labels.ANNOTATION_ADDRESS_CLAIMED: "2001-01-01T00:00:00Z"}
+    victim, forger = older("/demo"), younger()
+    known = world(victim, route_of(victim), forger, route_of(forger, annotations=record))
+    assert not is_refused(pass_of(known, victim))
+
+
+@pytest.mark.spec("RT-211")
 def test_no_user_writes_the_age_of_a_claim() -> None:
     forged = older("/new", annotations={labels.ANNOTATION_ADDRESS_CLAIMED: "2020-01-01T00:00:00Z", "x": "y"})
     (first,) = pass_of(world(forged), forged).children

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from support.builders import BuiltWorld
+from support.builders import NOW, BuiltWorld, condition
 from support.serving import (
     TEAM,
     aim_service,
@@ -19,6 +19,7 @@ from support.serving import (
     run,
     serving_world,
     template,
+    workload,
 )
 from support.woken import woken
 
@@ -52,6 +53,20 @@ def overridden(gpu: JsonObject | None = None, **overrides: Any) -> JsonObject:
 
 
 # Selected
+
+
+@pytest.mark.spec("DI-394", "SV-083")
+def test_a_cordon_moves_no_service_that_runs_to_another_template() -> None:
+    repelled = condition("GPUReady", False, "GPUNotSchedulable", since=NOW)
+    cordoned = template(status="NotAvailable", more_status={"conditions": [repelled]})
+    stored = {"name": "qwen3-lat", "namespace": TEAM, "scope": "Namespace", "kind": "k", "uid": "u"}
+    service = aim_service(status={"resolvedTemplate": stored})
+    around = (model(), node(), node("gpu-2", "74a5"), cordoned, template("other", gpu="MI325X"))
+    made = workload(service, ready=True)
+    made["metadata"]["labels"] = {labels.TEMPLATE: "qwen3-lat"}
+    running = plan_for(serving_world(service, *around, made))
+    assert used(running) == "qwen3-lat"
+    assert used(plan_for(serving_world(service, *around))) == "other", "nothing runs yet"
 
 
 @pytest.mark.spec("AT-038", "SV-102")

@@ -1,5 +1,6 @@
 """What somebody can do about a reason."""
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
@@ -63,15 +64,16 @@ REMEDIES: Final[Mapping[str, str]] = MappingProxyType(
 
 _BY_WORDS: Final = (
     (
-        "untolerated taint",
+        re.compile(r"Insufficient amd\.com/gpu"),
+        "free a GPU, add nodes, or set spec.deploymentStrategy.type to Recreate: kubectl describe {what}",
+    ),
+    # A pod that finds no room on the other nodes needs room; the taint of control planes is on one of most clusters.
+    (
+        re.compile(r"^(?!.*Insufficient).*untolerated taint \{(?!node-role\.kubernetes\.io/)", re.DOTALL),
         "set jobs.tolerations or predictors.tolerations of the runtime config: kubectl describe {what}",
     ),
-    (
-        "Insufficient amd.com/gpu",
-        "free a GPU, add nodes, or set spec.deploymentStrategy to Recreate: kubectl describe {what}",
-    ),
 )
-"""What to do by the words of a message, where its reason alone says too little."""
+"""What to do by the words of a message, where its reason alone says too little; the first that fits."""
 
 
 def is_known(link: Link) -> bool:
@@ -86,7 +88,7 @@ def remedy_of(link: Link) -> str:
     what = (link.blocker.subject if link.blocker else "") or f"{ref.kind.singular} {ref.name}{scope}"
     if link.blocker is None:
         return f"create it, or correct who names it: kubectl get {ref.kind.plural}{scope}"
-    known = next((text for words, text in _BY_WORDS if words in link.blocker.message), None)
+    known = next((text for words, text in _BY_WORDS if words.search(link.blocker.message)), None)
     known = known or REMEDIES.get(link.blocker.reason)
     if known is None:
         return f"kubectl describe {what}"

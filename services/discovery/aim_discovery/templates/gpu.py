@@ -133,17 +133,35 @@ def node_affinity(
     requirement: GpuRequirements | None,
     inventory: GpuInventory,
     reach: Reach = Reach(),  # noqa: B008 - frozen, and empty
+    stored: JsonObject | None = None,
 ) -> JsonObject | None:
     """Nodes that have the required GPU, by device id (DI-334…DI-336), else by another label (DI-392), or any (DI-380).
 
-    A cordon or a taint changes nothing of it: pods that run would be replaced.
+    A cordon or a taint changes nothing of it, nor does a node that goes: pods that run would be replaced.
+
+    Args:
+        stored: the affinity in the status; it stays while it has every alternative of the present nodes.
     """
+    affinity = _affinity(requirement, inventory, reach)
+    if affinity is None or stored is None:
+        return affinity
+    had, has = _alternatives(stored), _alternatives(affinity)
+    return stored if all(one in had for one in has) else affinity
+
+
+def _alternatives(affinity: JsonObject) -> list[JsonObject]:
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    return list(required.get("nodeSelectorTerms") or ())
+
+
+def _affinity(requirement: GpuRequirements | None, inventory: GpuInventory, reach: Reach) -> JsonObject | None:
     if requirement is None or not requires_gpu(requirement):
         return None
     wanted, needed = (requirement.model or "").strip(), min_vram(requirement)
     if not wanted and not needed:
         # Requested GPUs choose the node themselves.
-        return None if requirement.requests else _required([*_ANY_GPU, *_by_other_labels(inventory.models)])
+        encoded = [one for one in _by_other_labels(inventory.models) if one["operator"] == "Exists"]
+        return None if requirement.requests else _required([*_ANY_GPU, *encoded])
     found = [inventory.find(wanted)] if wanted else inventory.with_vram(needed) if needed else ()
     models = [model for model in found if model is not None]
     coming = [] if wanted else [name for name in reach.provisionable if vram_bytes(static_vram(name)) >= needed]

@@ -4,7 +4,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from aim_domain import GpuModel, PodSettings, RuntimeConfigSpec, canonical_model, static_vram, tolerations, vram_bytes
+from aim_domain import (
+    CORDONED,
+    GpuModel,
+    PodSettings,
+    RuntimeConfigSpec,
+    canonical_model,
+    static_vram,
+    tolerations,
+    vram_bytes,
+)
 from controller_runtime import JsonObject
 
 _MOST: Final = 3
@@ -16,19 +25,24 @@ class Reach:
     """What the pods of services tolerate, and which GPU models an autoscaler adds nodes for.
 
     Attributes:
-        tolerations: of the pods, as in a pod.
+        tolerations: of the pods, as in a pod; ``None`` where pods of several namespaces count, whose differ.
         provisionable: models in whatever spelling.
     """
 
-    tolerations: tuple[JsonObject, ...] = ()
+    tolerations: tuple[JsonObject, ...] | None = ()
     provisionable: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, config: RuntimeConfigSpec, gpu_taint: str) -> "Reach":
-        """By the runtime config and the taint of GPU nodes, which pods with GPUs tolerate (RC-155)."""
+    def of(cls, config: RuntimeConfigSpec, gpu_taint: str, *, is_of_cluster: bool = False) -> "Reach":
+        """By the runtime config and the taint of GPU nodes, which pods with GPUs tolerate (RC-155).
+
+        Args:
+            is_of_cluster: for a template of the cluster; the config of a namespace may tolerate any taint.
+        """
         settings: PodSettings | None = config.predictors
         gpus = config.gpus.provisionable if config.gpus is not None else ()
-        return cls(tuple(tolerations(settings, gpu_taint)), tuple(name for name in gpus if name.strip()))
+        tolerated = None if is_of_cluster else tuple(tolerations(settings, gpu_taint))
+        return cls(tolerated, tuple(name for name in gpus if name.strip()))
 
     def takes(self, model: GpuModel) -> bool:
         """Whether a node with that model takes the pods."""
@@ -36,7 +50,9 @@ class Reach:
 
     def repelled_by(self, taints: Iterable[str]) -> tuple[str, ...]:
         """Those of the taints that the pods do not tolerate."""
-        return tuple(taint for taint in taints if not any(_tolerates(one, taint) for one in self.tolerations))
+        if self.tolerations is None:
+            return tuple(taint for taint in taints if taint == CORDONED)
+        return tuple(taint for taint in taints if not any(_tolerates(one, taint) for one in self.tolerations or ()))
 
     def obstacles(self, models: Iterable[GpuModel]) -> str:
         """What keeps pods from the models, for a message."""

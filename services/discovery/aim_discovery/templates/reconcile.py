@@ -100,7 +100,9 @@ class _Pass:
             resolution=resolution,
             inputs=inputs,
             finding=finding,
-            result=Result.of(template, finding, view, Reach.of(config.spec, taint)),
+            result=Result.of(
+                template, finding, view, Reach.of(config.spec, taint, is_of_cluster=not template.namespace)
+            ),
             profile=custom_profile_of(template.spec),
             caching=caching_of(template, view, config.spec.label_propagation),
         )

@@ -8,7 +8,7 @@ from aim_discovery.templates.gpu import effective_requirement, gpu_component, gp
 from aim_discovery.templates.hardware import hardware_summary, resolved_hardware
 from aim_discovery.templates.reach import Reach
 from aim_domain import Hardware, ProfileMetadata, TemplateSpec
-from controller_runtime import Component, JsonObject, State, View
+from controller_runtime import Component, JsonObject, State, View, to_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,9 @@ class Result:
         typed = None if hardware is None else Hardware.model_validate(hardware)
         requirement = effective_requirement(spec, typed)
         inventory, error = gpus_for(requirement, view)
-        affinity = node_affinity(requirement, inventory, reach) if known else None
+        before = template.status.resolved_node_affinity
+        stored = None if before is None else to_json(before)
+        affinity = node_affinity(requirement, inventory, reach, stored) if known else None
         gpu = gpu_component(requirement, inventory, error, reach)
         return cls(profile, hardware, hardware_summary(typed), affinity, gpu)
 

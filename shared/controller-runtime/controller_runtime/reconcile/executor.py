@@ -123,6 +123,7 @@ class Executor:
         if self._declared is not None:
             require_declared(plan, self._declared)
         run = _Run(target)
+        self._fights.keep(target.uid, [_child_key(child) for child in plan.children])
         try:
             await self._patch(run, plan.patches)
             await self._delete(run, plan.deletes, stale=stale)

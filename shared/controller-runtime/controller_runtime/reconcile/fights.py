@@ -170,11 +170,20 @@ class Fights:
                     found.setdefault((f"{kind} {key}", one.manager), []).append(path)
         return [Contest(child, manager, tuple(sorted(paths, key=str))) for (child, manager), paths in found.items()]
 
+    def keep(self, owner: str, children: Collection[ChildKey]) -> None:
+        """Forget children that are applied no more: what is not judged again would stay contested."""
+        known = self._owners.get(owner, {})
+        for child in known.keys() - set(children):
+            del known[child]
+
     def due(self, owner: str, now: float) -> float | None:
-        """Seconds until a field may be applied again, or its fight is over; `None` = there is none."""
+        """Seconds until a field may be applied again, or its fight is over; `None` = there is none.
+
+        What should have been applied by now waits for something else, such as a write before it that fails.
+        """
         fields = (one for known in self._owners.get(owner, {}).values() for one in known.values() if one.waits)
         ends = (one.since + WINDOW if one.ours else one.until for one in fields)
-        return soonest(max(0.1, end - now) for end in ends)
+        return soonest(max(0.1, end - now) for end in ends if end > now - 1.0)
 
     def _settle(self, owner: str, child: ChildKey, wanted: Collection[FieldPath], now: float) -> None:
         """Fields that are as they shall be: the other side gave in, or time has passed over them."""

@@ -133,6 +133,8 @@ def gpu_kinds(node: Node) -> tuple[GpuKind, ...]:
 
 
 _CORDON: Final = "node.kubernetes.io/unschedulable"
+CORDONED: Final = f"{_CORDON}=:NoSchedule"
+"""The taint of a cordoned node, as in `GpuModel.taints`."""
 _REPELLING: Final = frozenset({"NoSchedule", "NoExecute"})
 _PASSING: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 """Taints by which Kubernetes says how a node is; what they say passes, and readiness does not count (DI-178)."""
@@ -145,7 +147,7 @@ def taints_of(node: Node) -> tuple[str, ...]:
         for taint in node.spec.taints
         if taint.effect in _REPELLING and not taint.key.startswith(_PASSING)
     }
-    return tuple(sorted(lasting | ({f"{_CORDON}=:NoSchedule"} if node.spec.unschedulable else set())))
+    return tuple(sorted(lasting | ({CORDONED} if node.spec.unschedulable else set())))
 
 
 def _contributions(node: Node) -> Iterator[tuple[str, GpuKind]]:
