@@ -11,6 +11,7 @@ from aim_domain import (
     ResolutionScope,
     ResolvedReference,
 )
+from aim_domain.component_names import NO_TEMPLATES_EXPECTED, ComponentName
 from controller_runtime import ParentCondition, Resource, StatusValue, find_condition
 
 Model: TypeAlias = AIMModel | AIMClusterModel
@@ -52,6 +53,20 @@ def own_words(resource: Model | Template) -> str:
     """What a failed object says itself, to be appended, so that nobody has to look it up."""
     ready = find_condition(resource.status.conditions, ParentCondition.READY)
     return "" if ready is None else f": {ready.reason}: {ready.message}"
+
+
+def expects_no_template(model: Model) -> str:
+    """Why the model has no template and makes none, in its own words; empty when it says no such thing (DI-422)."""
+    types = (ComponentName.SERVICE_TEMPLATES.condition, ComponentName.CLUSTER_SERVICE_TEMPLATES.condition)
+    for type_ in types:
+        told = find_condition(model.status.conditions, type_)
+        if (
+            told is not None
+            and told.reason == NO_TEMPLATES_EXPECTED
+            and told.observed_generation in (None, 0, model.metadata.generation)
+        ):
+            return told.message or told.reason
+    return ""
 
 
 def is_ready(obj: Model | Template) -> bool:

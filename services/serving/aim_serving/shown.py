@@ -19,7 +19,7 @@ from aim_domain.parts import (
 )
 from aim_serving.cache_health import has_failed
 from aim_serving.pod_security import is_restricted
-from aim_serving.references import Model, Template, own_words
+from aim_serving.references import Model, Template, expects_no_template, own_words
 from controller_runtime import ConditionStatus, Resource, Shown, StatusValue, find_condition
 from controller_runtime.core import HorizontalPodAutoscaler, Namespace
 
@@ -31,7 +31,7 @@ def _of_model(model: Model) -> tuple[object, ...]:
     """Progress reports in conditions change nothing that serving reads; what has failed is quoted."""
     metadata = model.metadata
     own = (model.deleting, metadata.generation, metadata.labels, metadata.owner_references)
-    return (*own, model.status.status, _complaint(model))
+    return (*own, model.status.status, _complaint(model), expects_no_template(model))
 
 
 def _of_template(template: Template) -> tuple[object, ...]:

@@ -27,6 +27,8 @@ _UNRESOLVED: Final[Mapping[Unresolved, tuple[State, str]]] = MappingProxyType(
     {
         Unresolved.NO_MODEL: (State.PENDING, TEMPLATE_NOT_FOUND),
         Unresolved.NOTHING: (State.PENDING, TEMPLATE_NOT_FOUND),
+        # Nothing that the service could wait for is going to happen (DI-422).
+        Unresolved.NONE_EXPECTED: (State.FAILED, TEMPLATE_NOT_FOUND),
         Unresolved.NONE_READY: (State.PROGRESSING, NOT_READY),
         Unresolved.DERIVING: (State.PROGRESSING, NOT_READY),
         Unresolved.AMBIGUOUS: (State.FAILED, "TemplateSelectionAmbiguous"),

@@ -11,7 +11,7 @@ from aim_domain.parts import CLUSTER_TEMPLATES, TEMPLATES
 from aim_serving.hardware import canonical_hardware
 from aim_serving.indexes import CLUSTER_TEMPLATES_BY_MODEL, TEMPLATES_BY_MODEL
 from aim_serving.overrides import Declared, declares, effective_overrides
-from aim_serving.references import Model, Template, described, is_ready, named
+from aim_serving.references import Model, Template, described, expects_no_template, is_ready, named
 from aim_serving.selection_report import report
 from aim_serving.template_selection import Choice, Criteria, Stage, select_template
 from aim_serving.template_traits import Traits, traits_of
@@ -26,13 +26,14 @@ class Unresolved(Enum):
 
     NO_MODEL = "no model"
     NOTHING = "nothing"
+    NONE_EXPECTED = "none expected"
     NONE_READY = "none ready"
     DERIVING = "deriving"
     AMBIGUOUS = "ambiguous"
     UNDECIDED = "undecided"
 
 
-SETTLED: Final = frozenset({Unresolved.NOTHING, Unresolved.AMBIGUOUS})
+SETTLED: Final = frozenset({Unresolved.NOTHING, Unresolved.NONE_EXPECTED, Unresolved.AMBIGUOUS})
 """Outcomes that stay until an object changes; a service goes on with what it had (SV-103, SV-303)."""
 
 
@@ -262,6 +263,9 @@ def _explain(choice: Choice, model: Model) -> tuple[Unresolved, str]:
         advice = "set spec.template.name, or narrow the selection with spec.overrides"
         return Unresolved.AMBIGUOUS, f"{choice.tied} templates of {what} are equally good; {advice}"
     if not choice.before:
+        why = expects_no_template(model)
+        if why:
+            return Unresolved.NONE_EXPECTED, f"{what} has no template and makes none: {why}"
         return Unresolved.NOTHING, f"{what} has no template"
     if choice.emptied_by is Stage.AVAILABILITY:
         return Unresolved.NONE_READY, f"{what} has templates, but none is ready"

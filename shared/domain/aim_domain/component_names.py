@@ -82,5 +82,8 @@ COMPONENT_ORDER: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 )
 """Components of each kind. Only these take part in the aggregation of FW-076, in this order (FW-080)."""
 
+NO_TEMPLATES_EXPECTED: Final = "NoTemplatesExpected"
+"""Reason of a model that has no template and will make none (DI-420, DI-422)."""
+
 ROUTE_RECONCILED: Final = "HTTPRouteReconciled"
 """Condition that routing writes while another manager keeps overwriting fields of a route (FW-814)."""

@@ -349,6 +349,80 @@ def test_a_model_without_templates(expected: Expectation, state: str, reason: st
     assert (component.state, component.reason) == (state, reason)
 
 
+def told_of_templates(cluster: DiscoveryCluster) -> str:
+    conditions = cluster.status(MODELS, "qwen")["conditions"]
+    told = next(one for one in conditions if one["type"] == "ServiceTemplatesReady")
+    assert (told["status"], told["reason"]) == ("True", "NoTemplatesExpected")
+    return str(told["message"])
+
+
+@pytest.mark.spec("DI-420", "DI-103")
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        ({}, "has neither label com.amd.aim.model.canonicalName nor com.amd.aim.model.recommendedDeployments"),
+        ({"com.example.team": "a", "com.amd.aim.model.deployments": "[]"}, "has neither label"),
+        ({"org.amd.silogen.model.canonicalName": "a/b"}, "has no label com.amd.aim.model.recommendedDeployments"),
+        (
+            {"com.amd.aim.model.recommendedDeployments": "[]"},
+            "lists no deployment in label com.amd.aim.model.recommended",
+        ),
+        (
+            {"com.amd.aim.model.recommendedDeployments": ""},
+            "lists no deployment in label com.amd.aim.model.recommended",
+        ),
+    ],
+)
+def test_an_image_that_recommends_nothing_is_stated_with_what_to_do(labels: JsonObject, words: str) -> None:
+    cluster = discovery_cluster(model(image="a/b:1"))
+    inspected(cluster, labels)
+    message = told_of_templates(cluster)
+    assert f"image a/b:1 {words}" in message
+    assert "push the image with label com.amd.aim.model.recommendedDeployments" in message
+    assert "spec.modelName" in message
+    assert cluster.value(MODELS, "qwen") == "Ready"
+    cluster.later(600)
+    cluster.settle(MODELS, "qwen")
+    assert told_of_templates(cluster) == message
+
+
+@pytest.mark.spec("DI-420")
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"discovery": {"createServiceTemplates": False}}, "spec.discovery.createServiceTemplates is false"),
+        ({"discovery": {"extractMetadata": False}}, "set spec.discovery.extractMetadata to true"),
+        ({"imageMetadata": {"model": {"canonicalName": "a/b"}}}, "spec.imageMetadata.model.recommendedDeployments is"),
+    ],
+)
+def test_what_else_keeps_a_model_from_having_templates_is_stated(spec: JsonObject, words: str) -> None:
+    cluster = discovery_cluster(model(**spec))
+    if spec.get("discovery", {}).get("extractMetadata") is False or "imageMetadata" in spec:
+        cluster.settle(MODELS, "qwen")
+    else:
+        inspected(cluster)
+    assert words in told_of_templates(cluster)
+
+
+@pytest.mark.spec("DI-420", "DI-059")
+def test_a_config_that_switches_discovery_off_is_stated() -> None:
+    config = make(AIM_CLUSTER_RUNTIME_CONFIG, "default", spec={"model": {"autoDiscovery": False}})
+    cluster = discovery_cluster(model(), config)
+    cluster.settle(MODELS, "qwen")
+    assert "model.autoDiscovery of the runtime config is false" in told_of_templates(cluster)
+
+
+@pytest.mark.spec("DI-421", "DI-123")
+def test_recommendations_of_which_none_can_be_used_are_not_waited_for() -> None:
+    cluster = discovery_cluster(model(imageMetadata=deployments({"metric": "speed"}, {"precision": "fp1"})))
+    cluster.settle(MODELS, "qwen")
+    message = told_of_templates(cluster)
+    assert "metric 'speed' is not one of" in message
+    assert "and 1 more" in message
+    mixed = discovery_cluster(model(imageMetadata=deployments({"metric": "speed"}, {"metric": "latency"})))
+    assert len(mixed.run(MODELS, "qwen").children) == 1
+
+
 # Configs, namespaces, others' templates
 
 

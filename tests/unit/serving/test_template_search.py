@@ -3,7 +3,9 @@
 from typing import Any
 
 import pytest
+from support.builders import NOW, condition
 from support.serving import (
+    DEFINITION,
     TEAM,
     aim_service,
     cache,
@@ -21,9 +23,10 @@ from support.serving import (
     template,
     workload,
 )
+from support.woken import woken
 
 from aim_domain import Overrides, labels
-from aim_domain.parts import CLUSTER_TEMPLATES, NODES, TEMPLATES
+from aim_domain.parts import CLUSTER_TEMPLATES, MODELS, NODES, TEMPLATES
 from aim_serving.derived_template import derived_name
 from controller_runtime import JsonObject, Plan
 
@@ -380,3 +383,40 @@ def test_precision_auto_is_no_preference_where_a_template_is_selected() -> None:
     assert used(plan_for(serving_world(later, *ready)))["name"] == "a", "a service that runs stays where it is"
     (made,) = plan_for(serving_world(overridden(precision="auto"), model(), template("t"))).children
     assert made.body["spec"]["precision"] == "auto", "of a named template it is an override like any other"
+
+
+WITHOUT: JsonObject = {
+    **condition("ServiceTemplatesReady", True, "NoTemplatesExpected", since=NOW),
+    "message": "image x has no label",
+}
+
+
+@pytest.mark.spec("DI-422", "SV-102")
+@pytest.mark.parametrize("scope", ["namespace", "cluster"])
+def test_a_model_that_makes_no_templates_is_the_cause_and_nothing_is_waited_for(scope: str) -> None:
+    given = model() if scope == "namespace" else cluster_model()
+    type_ = "ServiceTemplatesReady" if scope == "namespace" else "ClusterServiceTemplatesReady"
+    told = {**WITHOUT, "type": type_}
+    without = {**given, "status": {**given["status"], "conditions": [told]}}
+    plan = plan_for(serving_world(aim_service(), without))
+    assert (condition_of(plan, "TemplateReady"), overall(plan)) == (("False", "TemplateNotFound"), "Failed")
+    assert "qwen has no template and makes none: image x has no label" in message_of(plan, "TemplateReady")
+    # One that a user makes is used.
+    healed = plan_for(serving_world(aim_service(), without, node(), template()))
+    assert condition_of(healed, "TemplateReady") == ("True", "Resolved")
+
+
+@pytest.mark.spec("DI-422")
+def test_what_a_model_said_of_another_generation_does_not_count() -> None:
+    given = model()
+    told = {**WITHOUT, "observedGeneration": 9}
+    plan = plan_for(serving_world(aim_service(), {**given, "status": {**given["status"], "conditions": [told]}}))
+    assert overall(plan) == "Pending"
+
+
+@pytest.mark.spec("DI-422", "SV-252")
+def test_that_a_model_makes_no_templates_wakes_its_services() -> None:
+    given = model()
+    world = serving_world(aim_service(), given)
+    without = {**given, "status": {**given["status"], "conditions": [WITHOUT]}}
+    assert woken(DEFINITION, world, MODELS, given, without) == {"service:ml-team/qwen-chat"}

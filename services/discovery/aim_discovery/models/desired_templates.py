@@ -48,6 +48,14 @@ class DesiredTemplates:
     warnings: list[Event] = field(default_factory=list)
     error: ClassifiedError | None = None
 
+    @property
+    def unusable(self) -> str:
+        """Why none of the recommended deployments becomes a template; empty when one does or there is none (DI-421)."""
+        if self.templates or not self.warnings:
+            return ""
+        more = len(self.warnings) - 1
+        return self.warnings[0].message + (f", and {more} more" if more else "")
+
 
 def desired_templates(
     model: str, spec: AIMModelSpec, flags: DiscoveryFlags, effective: ImageMetadata | None

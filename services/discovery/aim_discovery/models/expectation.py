@@ -5,8 +5,12 @@ from enum import Enum
 from typing import Final
 
 from aim_discovery.models.flags import DiscoveryFlags
+from aim_discovery.models.image_labels import CANONICAL_NAME, RECOMMENDED, VENDOR_PREFIX, label_called
 from aim_domain import MAX_DEPLOYMENTS, AIMModelSpec, ImageMetadata, RecommendedDeployment
+from aim_domain.component_names import NO_TEMPLATES_EXPECTED
 from controller_runtime import Component, State, StatusValue
+
+_BY_HAND: Final = "create a template whose spec.modelName is the model"
 
 
 class Expectation(Enum):
@@ -53,20 +57,57 @@ def expectation(spec: AIMModelSpec, flags: DiscoveryFlags, effective: ImageMetad
     return Expectation.UNKNOWN if flags.extract else Expectation.NO
 
 
+def why_none(spec: AIMModelSpec, flags: DiscoveryFlags, effective: ImageMetadata | None, unusable: str = "") -> str:
+    """Why no template is expected, and what to do, in words (DI-420); in the order of `expectation`.
+
+    Args:
+        unusable: the fault of recommended deployments of which none can be used (DI-421).
+    """
+    if flags.suppressed:
+        return f"spec.discovery.createServiceTemplates is false; set it to true, or {_BY_HAND}"
+    if not flags.create:
+        wanted = "set spec.discovery.createServiceTemplates to true"
+        return f"model.autoDiscovery of the runtime config is false; {wanted}, or {_BY_HAND}"
+    if unusable:
+        return f"{unusable}; correct the image, list templates in spec.customTemplates, or {_BY_HAND}"
+    if spec.image_metadata is not None:
+        return f"spec.imageMetadata.model.recommendedDeployments is empty; add deployments, or {_BY_HAND}"
+    if effective is None:
+        wanted = "set spec.discovery.extractMetadata to true"
+        return f"the image's labels are not read, and spec.imageMetadata is not given; {wanted}, or {_BY_HAND}"
+    return (
+        f"image {spec.image} {_missing_labels(effective)}; push the image with label {VENDOR_PREFIX}{RECOMMENDED}, "
+        f"list templates in spec.customTemplates, or {_BY_HAND}"
+    )
+
+
+def _missing_labels(read: ImageMetadata) -> str:
+    if present := label_called(read, RECOMMENDED):
+        return f"lists no deployment in label {present}"
+    if label_called(read, CANONICAL_NAME):
+        return f"has no label {VENDOR_PREFIX}{RECOMMENDED}"
+    return f"has neither label {VENDOR_PREFIX}{CANONICAL_NAME} nor {VENDOR_PREFIX}{RECOMMENDED}"
+
+
 _WITHOUT_TEMPLATES: Final = {
     Expectation.UNKNOWN: (State.PROGRESSING, "AwaitingMetadata", "Templates depend on the image's metadata"),
     Expectation.YES: (State.PROGRESSING, "CreatingTemplates", "Templates are being created"),
-    Expectation.NO: (State.READY, "NoTemplatesExpected", "The model has no templates of its own"),
+    Expectation.NO: (State.READY, NO_TEMPLATES_EXPECTED, "The model has no templates of its own"),
 }
 _BROKEN: Final = frozenset({StatusValue.DEGRADED, StatusValue.FAILED})
 _UNDER_WAY: Final = frozenset({StatusValue.PROGRESSING, StatusValue.PENDING})
 
 
-def templates_component(name: str, statuses: Sequence[StatusValue], expected: Expectation) -> Component:
-    """The component of a model's templates (DI-156); an unset status reads as Pending (DI-157)."""
+def templates_component(name: str, statuses: Sequence[StatusValue], expected: Expectation, why: str = "") -> Component:
+    """The component of a model's templates (DI-156); an unset status reads as Pending (DI-157).
+
+    Args:
+        why: why none is expected (DI-420).
+    """
     if not statuses:
         state, reason, message = _WITHOUT_TEMPLATES[expected]
-        return Component(name, state, reason, message)
+        told = f"{message}: {why}" if why and expected is Expectation.NO else message
+        return Component(name, state, reason, told)
     state, reason = _verdict(frozenset(statuses))
     return Component(name, state, reason, _summary(statuses))
 

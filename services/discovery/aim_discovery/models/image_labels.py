@@ -5,12 +5,15 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from aim_domain import MAX_DEPLOYMENTS
+from aim_domain import MAX_DEPLOYMENTS, ImageMetadata
 from aim_domain.bounds import MAX_ENTRIES, MAX_STRING, MAX_VALUE
 from controller_runtime import JsonObject
 
-_VENDOR_PREFIXES: Final = ("com.amd.aim.", "org.amd.silogen.")
+VENDOR_PREFIX: Final = "com.amd.aim."
+_VENDOR_PREFIXES: Final = (VENDOR_PREFIX, "org.amd.silogen.")
 """The newer prefix wins, label by label (DI-104)."""
+CANONICAL_NAME: Final = "model.canonicalName"
+RECOMMENDED: Final = "model.recommendedDeployments"
 _OCI_PREFIX: Final = "org.opencontainers.image."
 _OCI_FIELDS: Final = (
     "title",
@@ -95,6 +98,12 @@ def _vendor_value(labels: Mapping[str, str], suffix: str) -> str:
     return next((text for prefix in _VENDOR_PREFIXES if (text := labels.get(prefix + suffix))), "")
 
 
+def label_called(metadata: ImageMetadata, suffix: str) -> str:
+    """Name of the label of this suffix, with or without a value, of the image that was read; empty without one."""
+    names = (prefix + suffix for prefix in _VENDOR_PREFIXES)
+    return next((name for name in names if name in metadata.original_labels), "")
+
+
 def comma_list(text: str) -> list[str]:
     """Trimmed, non-empty parts in their order (DI-108)."""
     return [part for raw in text.split(",") if (part := raw.strip())]
@@ -157,7 +166,7 @@ def _verbatim(text: str) -> str:
 
 
 _MODEL_LABELS: Final[Mapping[str, tuple[str, Callable[[str], object]]]] = {
-    "model.canonicalName": ("canonicalName", _verbatim),
+    CANONICAL_NAME: ("canonicalName", _verbatim),
     "model.source": ("source", _verbatim),
     "model.tags": ("tags", comma_list),
     "model.versions": ("versions", comma_list),
@@ -166,5 +175,5 @@ _MODEL_LABELS: Final[Mapping[str, tuple[str, Callable[[str], object]]]] = {
     "title": ("title", _verbatim),
     "description.full": ("descriptionFull", _verbatim),
     "release.notes": ("releaseNotes", _verbatim),
-    "model.recommendedDeployments": ("recommendedDeployments", deployments),
+    RECOMMENDED: ("recommendedDeployments", deployments),
 }

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from aim_discovery.models.desired_templates import DesiredTemplate, DesiredTemplates, desired_templates
-from aim_discovery.models.expectation import Expectation, expectation, templates_component
+from aim_discovery.models.expectation import Expectation, expectation, templates_component, why_none
 from aim_discovery.models.flags import discovery_flags
 from aim_discovery.models.inspection import Inspection, RetrySchedule, inspect_image
 from aim_discovery.namespaces import work_namespace
@@ -64,12 +64,15 @@ class ModelReconcile:
         existing = view.select(scope.templates_by_model, scoped(model.namespace, model.name))
         desired = desired_templates(model.name, spec, flags, image.effective)
         expected = expectation(spec, flags, image.effective)
+        if expected is Expectation.YES and desired.unusable:
+            expected = Expectation.NO
+        why = why_none(spec, flags, image.effective, desired.unusable) if expected is Expectation.NO else ""
         namespace = work_namespace(view, model.namespace)
         wanted = tuple(desired.templates.values()) if namespace.usable and not image.pending else ()
         components = (
             config.component(missing=scope.missing_config),
             _image(replace(image.component, dependency=scope.dependency), model, pending=image.pending),
-            self._templates(existing, wanted, desired, expected),
+            self._templates(existing, wanted, desired, expected, why),
         )
         evaluation = evaluate(
             COMPONENT_ORDER[scope.kind],
@@ -99,6 +102,7 @@ class ModelReconcile:
         wanted: tuple[DesiredTemplate, ...],
         desired: DesiredTemplates,
         expected: Expectation,
+        why: str,
     ) -> Component:
         scope = self.scope
         fault = desired.error or existing.error
@@ -111,7 +115,7 @@ class ModelReconcile:
                 *(template.status.status for template in existing.items),
                 *(StatusValue.PENDING for _ in missing),
             ]
-            component = templates_component(scope.component, statuses, expected)
+            component = templates_component(scope.component, statuses, expected, why)
         return replace(component, dependency=scope.dependency)
 
     def _children(
