@@ -77,6 +77,7 @@ def test_a_file_that_unpacks_to_too_much_is_refused_in_little_memory(
             reader(file)
     with pytest.raises(UnreadableError, match=r"cannot be written: more than 2000 lines"):
         write(tmp_path / "large.aimlog", ({"is": "settings"} for _ in range(2001)))
+    assert not (tmp_path / "large.aimlog").exists(), "half of a log reads like a whole one"
 
 
 @pytest.mark.spec("FW-741", "FW-620")

@@ -113,6 +113,8 @@ def write(path: Path, lines: Iterable[JsonObject]) -> None:
         with gzip.open(path, "wb") as file:
             file.writelines(_within_bounds(dumps(line) + b"\n" for line in lines))
     except (OSError, _TooLargeError) as error:
+        # What was written so far reads like a whole log.
+        path.unlink(missing_ok=True)
         why = getattr(error, "strerror", None) or error
         raise UnreadableError(f"{path} cannot be written: {why}") from error
 

@@ -19,6 +19,9 @@ POD_EFFECTS: Final[Mapping[str, int]] = MappingProxyType({POD_LOG: 16, POD_EVENT
 REPEAT: Final = timedelta(seconds=10)
 """How often the Events of a pending pod, and a log that could not be read, are read again (FW-098, FW-155)."""
 
+RARELY: Final = timedelta(seconds=30)
+"""The same for ReplicaSets, whose Events are those of a whole namespace."""
+
 LASTING: Final = timedelta(seconds=5)
 """How long a Job may have no pod, or a claim no volume, before its Events are read: most have one by then."""
 
@@ -95,7 +98,7 @@ class PodFacts:
         """The same, again and again while the workload lacks pods."""
         selector = "involvedObject.kind=ReplicaSet,reason=FailedCreate"
         params = {"namespace": workload.namespace, "pod": workload.name, "uid": "", "kind": "ReplicaSet"}
-        return (self._repeated(_replica_sets_key(self.owner, workload), {**params, "selector": selector}),)
+        return (self._repeated(_replica_sets_key(self.owner, workload), {**params, "selector": selector}, RARELY),)
 
     def _events(self, key: str) -> Sequence[Event]:
         fact = self._fact(POD_EVENTS, key)
@@ -103,9 +106,9 @@ class PodFacts:
             return ()
         return [Event.model_validate(event) for event in fact.outcome["events"]]
 
-    def _repeated(self, key: str, params: JsonObject) -> Effect:
+    def _repeated(self, key: str, params: JsonObject, every: timedelta = REPEAT) -> Effect:
         fact = self._fact(POD_EVENTS, key)
-        return Effect(POD_EVENTS, key, params, None if fact is None else fact.observed_at + REPEAT)
+        return Effect(POD_EVENTS, key, params, None if fact is None else fact.observed_at + every)
 
     def _events_effect(self, pod: Pod) -> Effect:
         fact = self._fact(POD_EVENTS, _events_key(self.owner, pod))
