@@ -352,7 +352,7 @@ async def test_installed_upgraded_and_uninstalled_the_definitions_and_their_obje
     change = ("--set", "manager.replicas=2,secrets.restrict=true")
     second = await helm("upgrade", "engine", ENGINE, *config, "--reuse-values", "--no-hooks", *change)
     assert second.status == 0, second.errors
-    limited = {f"role of {one}": Mark.NOTE for one in ("discovery", "model-sync")}
+    limited = {f"role of {one}": Mark.NOTE for one in ("artifacts", "discovery", "model-sync")}
     assert await asyncio.to_thread(diagnosed, kubeconfig) == {**well, **limited}
     assert (await api.get(deployment)).body["spec"]["replicas"] == 2
     done = await helm("uninstall", "engine", *config)

@@ -89,7 +89,8 @@ async def test_without_the_list_roles_are_as_the_code_declares_and_with_it_nobod
     tmp_path: Path,
 ) -> None:
     plain = (await rendered(tmp_path)).objects
-    assert readers(plain) == {("ClusterRole", "", "aim-engine-discovery"), ("Role", SYSTEM, "aim-engine-model-sync")}
+    of_services = {("ClusterRole", "", f"aim-engine-{one}") for one in ("artifacts", "discovery")}
+    assert readers(plain) == {*of_services, ("Role", SYSTEM, "aim-engine-model-sync")}
     allowed = [{"namespace": SYSTEM, "names": ["hub"]}, {"namespace": "team", "names": ["a", "b"]}]
     done = (await rendered(tmp_path, {"secrets": {"restrict": True, "allowed": allowed}})).objects
     assert readers(done) == {("Role", SYSTEM, OWN), ("Role", "team", OWN)}
@@ -97,8 +98,8 @@ async def test_without_the_list_roles_are_as_the_code_declares_and_with_it_nobod
         {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["a", "b"], "verbs": ["get"]}
     ]
     of_team, of_system = (one_of(done, "RoleBinding", OWN, where)["subjects"] for where in ("team", SYSTEM))
-    assert [one["name"] for one in of_team] == ["aim-engine-discovery"]
-    assert [one["name"] for one in of_system] == ["aim-engine-discovery", "aim-engine-model-sync"]
+    assert [one["name"] for one in of_team] == ["aim-engine-artifacts", "aim-engine-discovery"]
+    assert [one["name"] for one in of_system] == [*(one["name"] for one in of_team), "aim-engine-model-sync"]
     # Everything else stays as it was.
     before, after = (one_of(some, "ClusterRole", "aim-engine-discovery") for some in (plain, done))
     rest = [{**rule, "resources": [one for one in rule["resources"] if one != "secrets"]} for rule in before["rules"]]
