@@ -71,6 +71,7 @@ SELDOM: Final = (
     Seldom("model-sync", "patch", "events", _COUNTED),
     Seldom("routing", "patch", "events", _COUNTED),
     Seldom("artifacts", "patch", "rolebindings", "a binding of a former release is moved off the account `default`"),
+    Seldom("artifacts", "get", "secrets", "only Jobs that name Secrets are watched for their correction"),
     Seldom("serving", "delete", "aimservicetemplates", "a service whose base template changed leaves its derived one"),
     *(Seldom("check", verb, plural, _OF_OTHERS) for verb, _, plural in READER),
 )
