@@ -12,6 +12,7 @@ import pytest
 from aim_local.node import NodeError, NodeSettings
 from aim_local.node.machine import Machine
 from aim_local.node.requirements import (
+    PROCESSOR,
     install_packages,
     missing_packages,
     program,
@@ -19,6 +20,10 @@ from aim_local.node.requirements import (
     require_linux_and_root,
     require_machine,
 )
+
+
+def processor(name: str) -> os.uname_result:
+    return os.uname_result(("Linux", "node", "6.1", "1", name))
 
 
 @pytest.fixture
@@ -31,6 +36,7 @@ def machine(tmp_path: Path, installed: Path, monkeypatch: pytest.MonkeyPatch) ->
     """One that can run a node; a test takes something away."""
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(os, "uname", lambda: processor(PROCESSOR))
     root = tmp_path / "root"
     for file, text in {
         "sys/fs/cgroup/cgroup.controllers": "cpuset cpu io memory hugetlb pids",
@@ -67,6 +73,16 @@ def test_another_user_than_root(settings: NodeSettings, machine: Machine, monkey
     assert "run it as root" in refusal(settings, machine)
     with pytest.raises(NodeError, match="need root"):
         require_linux_and_root()
+
+
+def test_another_processor_is_refused_before_anything_is_built(
+    settings: NodeSettings, machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "uname", lambda: processor("aarch64"))
+    assert refusal(settings, machine) == (
+        "node unavailable: the images of its registry are for x86_64, this processor is aarch64; "
+        "use CLUSTER=embedded or real"
+    )
 
 
 def test_programs_are_named_by_their_packages(settings: NodeSettings, machine: Machine, installed: Path) -> None:

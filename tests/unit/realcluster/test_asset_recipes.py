@@ -43,6 +43,8 @@ def test_programs_tell_the_version_they_are_built_from() -> None:
     flags = linker_flags([PROGRAMS[Program.APISERVER], PROGRAMS[Program.KUBECTL]])
     assert f"-X k8s.io/component-base/version.gitVersion={KUBERNETES.version}" in flags
     assert "-X k8s.io/component-base/version.gitMinor=34" in flags
+    number = DEFINITIONS[Definitions.KEDA].wrapper.version.removeprefix("v")
+    assert linker_flags([PROGRAMS[Program.KEDA]]).endswith(f"/version.Version={number}")
 
 
 @pytest.mark.parametrize("source", [Definitions.KSERVE, Definitions.GATEWAY, Definitions.KEDA])

@@ -169,8 +169,9 @@ def linker_flags(recipes: Iterable[ProgramRecipe]) -> str:
 
 
 def _stamp(text: str, wrapper: Wrapper) -> str:
-    major, minor, *_ = wrapper.version.lstrip("v").split(".")
-    return text.format(version=wrapper.version, major=major, minor=minor)
+    number = wrapper.version.lstrip("v")
+    major, minor, *_ = number.split(".")
+    return text.format(version=wrapper.version, number=number, major=major, minor=minor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +191,8 @@ _KUBERNETES_STAMPS: Final = {
 """Without them every client sees version v0.0.0."""
 
 
-_KEDA_STAMPS: Final = {"github.com/kedacore/keda/v2/version.Version": "{version}"}
+_KEDA_STAMPS: Final = {"github.com/kedacore/keda/v2/version.Version": "{number}"}
+"""KEDA's releases stamp the number alone; its operator writes it into a label of each autoscaler."""
 
 
 def _kubernetes(command: str, group: Group = Group.CONTROL_PLANE) -> ProgramRecipe:

@@ -31,6 +31,8 @@ PACKAGES: Final[Mapping[str, str]] = {
 CNI: Final = (Path("/usr/lib/cni"), Path("/opt/cni/bin"))
 """Where the network plugins may be; Debian's package is containernetworking-plugins."""
 _PLUGINS: Final = ("bridge", "host-local", "portmap", "loopback")
+PROCESSOR: Final = "x86_64"
+"""The only architecture that the node's registry has images for."""
 _ELSEWHERE: Final = (Path("/usr/sbin"), Path("/sbin"), Path("/usr/local/sbin"))
 """Folders that the PATH of a user without privileges may lack."""
 PORTS: Final[Mapping[int, str]] = {6443: "kube-apiserver", 5000: "docker-registry", 10250: "kubelet"}
@@ -84,7 +86,7 @@ def require_machine(settings: NodeSettings, machine: Machine = THIS) -> None:
 
 
 def require_linux_and_root() -> None:
-    """Make sure that this is Linux, and root.
+    """Make sure that this is Linux on x86-64, and root.
 
     Raises:
         NodeError: it is not.
@@ -95,6 +97,11 @@ def require_linux_and_root() -> None:
         )
     if os.geteuid() != 0:
         raise NodeError("node unavailable: mounts, bridges and cgroups need root; run it as root or use CLUSTER=real")
+    if (processor := os.uname().machine) != PROCESSOR:
+        raise NodeError(
+            f"node unavailable: the images of its registry are for {PROCESSOR}, this processor is {processor}; "
+            "use CLUSTER=embedded or real"
+        )
 
 
 def missing_packages() -> list[str]:
