@@ -88,7 +88,7 @@ async def read_secret_versions(kube: KubeClient, effect: Effect) -> JsonObject:
 
 async def _version(kube: KubeClient, namespace: str, name: str) -> str | None:
     try:
-        metadata = (await kube.get(SECRET, name, namespace))["metadata"]
+        metadata = await kube.get_metadata(SECRET, name, namespace)
     except KubeError as error:
         if isinstance(error, ApiError) and error.is_not_found:
             return None

@@ -1,6 +1,7 @@
 """Client, reflector and leases against the embedded control plane."""
 
 import asyncio
+from base64 import b64encode
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
@@ -8,15 +9,18 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from aim_domain.pull_secrets import read_secret_versions
 from aim_local.apiserver import Limits
 from aim_local.apiserver.controlplane import ControlPlane
-from controller_runtime import ApiError, JsonObject, Kind, KubeClient, Resource
-from controller_runtime.kinds import CONFIG_MAP
+from controller_runtime import ApiError, Effect, JsonObject, Kind, KubeClient, Resource
+from controller_runtime.kinds import CONFIG_MAP, SECRET
 from controller_runtime.kube.config import Connection, NoCredentials
 from controller_runtime.kube.lease import LeaderElector, LeaseSettings
 from controller_runtime.kube.lease_record import Identity
 from controller_runtime.kube.reflector import Delete, Event, Reflector, Restarted, Upsert, as_sent
+from controller_runtime.kube.transport import Request, Transport
 
+CANARY = b64encode(b"hf_canary")
 QUICK = LeaseSettings(duration=1.0, renew_deadline=0.6, retry_period=0.1)
 MANAGER = "aim-test"
 
@@ -45,6 +49,30 @@ def config_map(name: str, **data: str) -> dict[str, Any]:
 async def take(reflector: Reflector[JsonObject], count: int) -> list[Event[JsonObject]]:
     async with asyncio.timeout(60):
         return [await anext(reflector) for _ in range(count)]
+
+
+@pytest.mark.spec("FW-096", "AR-820")
+async def test_the_version_of_a_secret_is_read_without_its_data(
+    setting: Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metadata = {"name": "hub", "namespace": "default"}
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"token": CANARY.decode()}}
+    version = (await setting.client.create(SECRET, secret, "t"))["metadata"]
+    received: list[bytes] = []
+    call = Transport.call
+
+    async def recorded(transport: Transport, request: Request) -> bytes:
+        received.append(await call(transport, request))
+        return received[-1]
+
+    monkeypatch.setattr(Transport, "call", recorded)
+    params = {"namespace": "default", "secrets": ["hub", "missing"]}
+    found = await read_secret_versions(setting.client, Effect("secret-versions", "job/begin", params))
+
+    assert found == {"versions": {"hub": f"{version['uid']}/{version['resourceVersion']}", "missing": None}}
+    (answer,) = received
+    assert b"resourceVersion" in answer
+    assert CANARY not in answer
 
 
 @pytest.mark.spec("FW-202", "FW-410", "FW-411")

@@ -198,11 +198,18 @@ def test_a_refusal_stands_until_the_same_is_allowed_or_not_asked_any_more() -> N
     assert refusals.standing() == ()
 
 
+@pytest.mark.spec("FW-586", "FW-507")
+def test_a_secret_that_is_withheld_on_purpose_is_no_trouble() -> None:
+    refusals = Refusals()
+    refusals.refused(Asked("get", "secrets", "team-a"), forbidden("get", "secrets", "", 'in the namespace "team-a"'))
+    assert refusals.standing() == ()
+
+
 @pytest.mark.spec("FW-586")
 def test_no_more_than_64_refusals_are_remembered() -> None:
     refusals = Refusals()
     for number in range(100):
-        refusals.refused(Asked("get", "secrets", f"n{number}"), forbidden("get", "secrets", "", ""))
+        refusals.refused(Asked("get", "pods", f"n{number}"), forbidden("get", "pods", "", ""))
     assert [asked.namespace for asked, _ in refusals.standing()] == [f"n{number}" for number in range(36, 100)]
 
 

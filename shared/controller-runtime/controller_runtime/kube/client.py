@@ -39,6 +39,7 @@ APPLY: Final = "application/apply-patch+yaml"
 MERGE_PATCH: Final = "application/merge-patch+json"
 JSON_PATCH: Final = "application/json-patch+json"
 _DRY: Final = "All"
+_METADATA_ALONE: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
 
 class Propagation(StrEnum):
@@ -192,6 +193,13 @@ class KubeClient:
     ) -> JsonObject:
         """Read one object, fresh from the store."""
         return await self._send("get", "GET", kind, object_path(kind, name, namespace, subresource))
+
+    async def get_metadata(self, kind: ResourceKind, name: str, namespace: str | None = None) -> JsonObject:
+        """Read the metadata of one object: the rest, such as the data of a Secret, stays in the API server (FW-096)."""
+        path = object_path(kind, name, namespace, None)
+        request = Request("get", "GET", path, resource_name(kind), accept=_METADATA_ALONE, urgent=self._urgent)
+        metadata: JsonObject = loads(await self._transport.call(request))["metadata"]
+        return metadata
 
     async def list(
         self, kind: ResourceKind, namespace: str | None = None, **options: Unpack[ListOptions]

@@ -10,13 +10,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, final
 
+from controller_runtime.kinds import SECRET
 from controller_runtime.kube.errors import ApiError
+from controller_runtime.kube.kinds import resource_name
 
 _LASTING: Final = 600.0
 """Seconds after which what was not asked again is forgotten."""
 _MOST: Final = 64
 _WHO: Final = re.compile(r'User "[^"]*" cannot \S+ resource "[^"]*"')
 _NAMESPACE: Final = re.compile(r"/namespaces/([^/]+)/")
+_SECRETS: Final = resource_name(SECRET)
 _UNDECLARED: Final = "field not declared in schema"
 
 
@@ -80,6 +83,9 @@ def concerns_all(asked: Asked, error: ApiError) -> bool:
         case 401:
             return True
         case 403:
+            # A Secret is read because an object names it, and withheld on purpose (FW-507): the object reports that.
+            if asked.resource == _SECRETS:
+                return False
             # Quotas, webhooks and Pod Security answer 403 as well, and name no verb.
             return _WHO.search(error.message) is not None
         case 404:

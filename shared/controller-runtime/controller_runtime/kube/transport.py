@@ -80,6 +80,7 @@ class Request:
         idempotent: whether repeating it after a failure of unknown outcome is harmless.
         guard: asked before every attempt.
         urgent: takes no slot of the concurrency bound.
+        accept: media types of the answer, the preferred one first.
     """
 
     verb: str
@@ -92,6 +93,7 @@ class Request:
     idempotent: bool = True
     guard: WriteGuard | None = None
     urgent: bool = False
+    accept: str = "application/json"
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
@@ -152,7 +154,7 @@ class Transport:
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0),
             cookie_jar=aiohttp.DummyCookieJar(),
-            headers={"User-Agent": self._user_agent, "Accept": "application/json"},
+            headers={"User-Agent": self._user_agent},
         )
         return self
 
@@ -260,7 +262,7 @@ class Transport:
     async def _send(self, request: Request, limits: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
         if self._session is None:
             raise KubeError("the Kubernetes client is not open; enter it with 'async with' first")
-        headers = {}
+        headers = {"Accept": request.accept}
         if authorization := await self._connection.credentials.authorization():
             headers["Authorization"] = authorization
         if request.body is not None:
