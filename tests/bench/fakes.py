@@ -13,10 +13,9 @@ from typing import Final
 from bench.watcher import has_condition, route_accepted
 
 from aim_domain import labels
-from aim_domain.kinds import HTTP_ROUTE, INFERENCE_SERVICE, NODE, POD
+from aim_domain.kinds import GATEWAY, HTTP_ROUTE, INFERENCE_SERVICE, NODE, POD
 from aim_local.actors.gateway_status import CONTROLLER, gateway_status
 from aim_local.actors.informer import Informer
-from aim_local.actors.kinds import GATEWAY
 from aim_local.actors.objects import condition, is_going, now_text
 from aim_local.actors.pod_status import running
 from aim_local.actors.workers import Workers

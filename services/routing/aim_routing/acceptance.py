@@ -1,15 +1,19 @@
-"""What the gateway made of a route (RT-140…RT-148)."""
+"""What the gateway made of a route, and whether it serves (RT-140…RT-148, RT-230, RT-231)."""
 
+from dataclasses import replace
 from typing import Final
 
-from aim_domain import HTTPRoute, ParentReference, RouteParentStatus
+from aim_domain import Gateway, HTTPRoute, ParentReference, RouteParentStatus
 from controller_runtime import Condition, ConditionStatus, Desired, Observability, find_condition
 
 HTTP_ROUTE_READY: Final = "HTTPRouteReady"
 PENDING: Final = "HTTPRoutePending"
+GATEWAY_NOT_PROGRAMMED: Final = "GatewayNotProgrammed"
 BACKEND_NOT_FOUND: Final = "BackendNotFound"
 _BACKEND_REASONS: Final = frozenset({BACKEND_NOT_FOUND, "RefNotPermitted", "InvalidKind", "UnsupportedProtocol"})
 _UNDECIDED_REASON: Final = "Pending"
+_ADDRESS_REASONS: Final = frozenset({"AddressNotAssigned", "AddressNotUsable"})
+"""Reasons of a Gateway that serves without the address that it asked for: a cluster may have no load balancers."""
 
 
 def verdict(status: ConditionStatus, reason: str, message: str, observe: Observability) -> Desired:
@@ -47,6 +51,34 @@ def acceptance(route: HTTPRoute, gateway: ParentReference) -> Desired:
         if chosen is not None:
             return chosen
     return awaiting(route.name, route.namespace, gateway)
+
+
+def served(desired: Desired, gateway: Gateway | None, reference: ParentReference) -> Desired:
+    """The condition of an accepted route as far as its gateway serves (RT-230, RT-231).
+
+    Args:
+        desired: what follows from the route alone.
+        gateway: ``None`` where it is not known, which changes nothing.
+    """
+    fault = None if gateway is None or not _is_accepted(desired) else _not_programmed(gateway, reference)
+    if gateway is None or fault is None:
+        return desired
+    said = f"{fault.reason}: {fault.message}" if fault.message else fault.reason
+    if fault.reason in _ADDRESS_REASONS:
+        return replace(desired, message=f"{desired.message}; the Gateway has no address of its own yet ({said})")
+    name = f"{gateway.namespace}/{gateway.name}"
+    return pending(f"Gateway {name} does not serve yet, though it accepted the route: {said}", GATEWAY_NOT_PROGRAMMED)
+
+
+def _not_programmed(gateway: Gateway, reference: ParentReference) -> Condition | None:
+    """`Programmed=False` of the gateway as it is now, or of the listener that the route names."""
+    listeners = [one.conditions for one in gateway.status.listeners if one.name == reference.section_name]
+    for conditions in (gateway.status.conditions, *listeners):
+        found = find_condition(conditions, "Programmed")
+        is_current = found is not None and (found.observed_generation or 0) >= gateway.metadata.generation
+        if found is not None and is_current and found.status is ConditionStatus.FALSE:
+            return found
+    return None
 
 
 def _is_accepted(desired: Desired) -> bool:

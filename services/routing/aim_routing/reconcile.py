@@ -17,7 +17,7 @@ from aim_domain import (
 )
 from aim_domain.kinds import AIM_SERVICE
 from aim_domain.naming import http_route_name, inference_service_name
-from aim_domain.parts import HTTP_ROUTES
+from aim_domain.parts import GATEWAYS, HTTP_ROUTES
 from aim_routing.acceptance import (
     BACKEND_NOT_FOUND,
     HTTP_ROUTE_READY,
@@ -26,6 +26,7 @@ from aim_routing.acceptance import (
     awaiting,
     broken,
     pending,
+    served,
     verdict,
 )
 from aim_routing.address import Address
@@ -136,7 +137,7 @@ def _at_address(service: AIMService, wanted: _Wanted, route: HTTPRoute | None, v
     child = build_route(service, settings, wanted.path, wanted.propagation, claim.stamp)
     # What the gateway said is about the route as it was; the plan that carries this applies the new one.
     told = None if in_effect != address else route
-    desired = awaiting(child.name, child.namespace, gateway) if told is None else acceptance(told, gateway)
+    desired = awaiting(child.name, child.namespace, gateway) if told is None else _acceptance(told, gateway, view)
     notes = (shared_path_event(rivals, service, gateway, wanted.path), stream_event(settings.request_timeout, route))
     events = tuple(one for one in notes if one is not None)
     quiet = _untold(service, desired, route, now)
@@ -146,6 +147,15 @@ def _at_address(service: AIMService, wanted: _Wanted, route: HTTPRoute | None, v
     desired = replace(desired, keep=early is not None)
     plan = replace(_report(service, desired, route, now, child), requeue_after=early)
     return replace(plan, events=(*plan.events, *events))
+
+
+def _acceptance(route: HTTPRoute, gateway: ParentReference, view: View) -> Desired:
+    desired = acceptance(route, gateway)
+    if desired.status is not ConditionStatus.TRUE:
+        return desired
+    # A gateway that cannot be read changes nothing: what it accepted, it most likely serves.
+    found = view.get(GATEWAYS, gateway.namespace or route.namespace, gateway.name)
+    return served(desired, found.value, gateway)
 
 
 def is_controlled_by(route: HTTPRoute, service: AIMService) -> bool:

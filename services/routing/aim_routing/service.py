@@ -8,6 +8,7 @@ from aim_domain import NAMESPACE_CONFIGS_BY_NAMESPACE, SHOWN_OF_OLDER_CONFIGS, A
 from aim_domain.component_names import ROUTE_RECONCILED
 from aim_domain.parts import (
     CLUSTER_RUNTIME_CONFIGS,
+    GATEWAYS,
     HTTP_ROUTES,
     KAIWO_CONFIGS,
     NAMESPACE_CONFIGS,
@@ -59,7 +60,7 @@ def definition(_: AimSettings) -> ServiceDefinition:
     """The declaration of the routing service."""
     return ServiceDefinition(
         name="routing",
-        publishes=(HTTP_ROUTES,),
+        publishes=(HTTP_ROUTES, GATEWAYS),
         consumes=(
             SERVICES,
             RUNTIME_CONFIGS,
@@ -67,6 +68,7 @@ def definition(_: AimSettings) -> ServiceDefinition:
             NAMESPACE_CONFIGS,
             KAIWO_CONFIGS,
             HTTP_ROUTES,
+            GATEWAYS,
             FACTS,
         ),
         indexes=(

@@ -13,6 +13,7 @@ _BY_REASON: Final[Mapping[str, tuple[State, Category | None]]] = MappingProxyTyp
     {
         "HTTPRouteCreating": (State.PROGRESSING, None),
         "HTTPRoutePending": (State.PROGRESSING, None),
+        "GatewayNotProgrammed": (State.PROGRESSING, None),
         "BackendNotFound": _BACKEND_MISSING,
         "RefNotPermitted": _BACKEND_MISSING,
         "InvalidKind": _BACKEND_MISSING,

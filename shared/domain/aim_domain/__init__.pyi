@@ -25,6 +25,7 @@ from .api.enums import Precision as Precision
 from .api.enums import ProfileType as ProfileType
 from .api.enums import ResolutionScope as ResolutionScope
 from .api.enums import TemplateScope as TemplateScope
+from .api.gateway import Gateway as Gateway
 from .api.group import API_VERSION as API_VERSION
 from .api.group import GROUP as GROUP
 from .api.http_route import HTTPRoute as HTTPRoute

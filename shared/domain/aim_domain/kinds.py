@@ -9,6 +9,7 @@ from aim_domain.api.cluster_model import AIMClusterModel
 from aim_domain.api.cluster_model_source import AIMClusterModelSource
 from aim_domain.api.cluster_runtime_config import AIMClusterRuntimeConfig
 from aim_domain.api.cluster_service_template import AIMClusterServiceTemplate
+from aim_domain.api.gateway import Gateway
 from aim_domain.api.group import GROUP, VERSION
 from aim_domain.api.http_route import HTTPRoute
 from aim_domain.api.inference_service import InferenceService
@@ -76,7 +77,9 @@ KAIWO_CONFIG: Final[Kind[KaiwoConfig]] = Kind(_CONFIG_GROUP, VERSION, "KaiwoConf
 INFERENCE_SERVICE: Final[Kind[InferenceService]] = Kind(
     "serving.kserve.io", "v1beta1", "InferenceService", "inferenceservices", True, InferenceService, ("isvc",)
 )
-HTTP_ROUTE: Final[Kind[HTTPRoute]] = Kind("gateway.networking.k8s.io", "v1", "HTTPRoute", "httproutes", True, HTTPRoute)
+_GATEWAY_GROUP: Final = "gateway.networking.k8s.io"
+HTTP_ROUTE: Final[Kind[HTTPRoute]] = Kind(_GATEWAY_GROUP, "v1", "HTTPRoute", "httproutes", True, HTTPRoute)
+GATEWAY: Final[Kind[Gateway]] = Kind(_GATEWAY_GROUP, "v1", "Gateway", "gateways", True, Gateway)
 
 OWN_KINDS: Final[tuple[Kind[Any], ...]] = (
     AIM_SERVICE,
@@ -104,6 +107,7 @@ EXTERNAL_KINDS: Final[tuple[Kind[Any], ...]] = (
     ROLE_BINDING,
     INFERENCE_SERVICE,
     HTTP_ROUTE,
+    GATEWAY,
     HORIZONTAL_POD_AUTOSCALER,
     LEASE,
 )

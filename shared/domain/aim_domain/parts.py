@@ -114,3 +114,4 @@ PREDICTOR_PODS: Final = Part(
 NAMESPACES: Final = Part("namespaces", kinds.NAMESPACE, trim=trim.namespace, read_only=True)
 
 HTTP_ROUTES: Final = Part("httproutes", kinds.HTTP_ROUTE, predecessors=_APPLIED_BEFORE)
+GATEWAYS: Final = Part("gateways", kinds.GATEWAY, trim=trim.gateway, read_only=True)

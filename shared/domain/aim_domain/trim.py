@@ -99,6 +99,22 @@ def inference_service(obj: JsonObject) -> JsonObject:
     return {**obj, "status": status} if status or "status" in obj else obj
 
 
+def gateway(obj: JsonObject) -> JsonObject:
+    """Whether gateway and listeners serve. The count of attached routes, which each changes, is left out (RT-232)."""
+    status = obj.get("status") or {}
+    listeners = [
+        {**_pick(one, ("name",)), "conditions": _programmed(one)}
+        for one in status.get("listeners") or []
+        if _programmed(one)
+    ]
+    return {**_head(obj), "status": {"conditions": _programmed(status), "listeners": listeners}}
+
+
+def _programmed(status: JsonObject) -> list[JsonObject]:
+    fields = ("type", "status", "reason", "message", "observedGeneration")
+    return [_pick(one, fields) for one in status.get("conditions") or [] if one.get("type") == "Programmed"]
+
+
 def namespace(obj: JsonObject) -> JsonObject:
     """Annotations (quota), phase and the deletion timestamp."""
     return {**_head(obj, "annotations"), "status": _pick(obj.get("status") or {}, ("phase",))}

@@ -57,7 +57,8 @@ ALLOWED: Final = {
         aimtemplatecaches: get create patch delete, aimartifacts: delete,
         configmaps: get list watch create patch delete, scaledobjects: get delete,
         opentelemetrycollectors: get delete, deployments: get, deployments/scale: patch, pods/log: get""",
-    "routing": "httproutes: get list watch create patch delete, aimservices: get, aimservices/status: get patch",
+    "routing": "httproutes: get list watch create patch delete, gateways: list watch, aimservices: get, "
+    "aimservices/status: get patch",
 }
 
 

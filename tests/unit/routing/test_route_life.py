@@ -10,7 +10,8 @@ from support.live import Live
 
 from aim_domain import AimSettings, labels
 from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_SERVICE
-from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, HTTP_ROUTES, SERVICES
+from aim_domain.kinds import GATEWAY as GATEWAY_KIND
+from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, GATEWAYS, HTTP_ROUTES, SERVICES
 from aim_routing.service import definition
 from controller_runtime import JsonObject, Plan
 
@@ -63,6 +64,10 @@ def path_of(live: Live) -> str:
 def reason(live: Live) -> str:
     (only,) = live.raw(SERVICES, NAME)["status"]["conditions"]
     return str(only["reason"])
+
+
+def programmed(holds: bool) -> JsonObject:
+    return {**condition("Programmed", holds, "Programmed" if holds else "NoResources"), "observedGeneration": 1}
 
 
 def respond(live: Live, *conditions: JsonObject, parent: JsonObject | None = None) -> None:
@@ -238,8 +243,8 @@ def test_a_paused_service_keeps_route_and_status_until_it_goes_on() -> None:
 
 
 @pytest.mark.spec("RT-025", "RT-026", "RT-189", "RT-142", "RT-144")
-def test_the_gateway_itself_is_neither_read_nor_watched_and_speaks_through_the_route() -> None:
-    assert not [part for part in ROUTING.consumes if part.kind.kind in ("Gateway", "ReferenceGrant")]
+def test_a_gateway_decides_by_the_status_of_the_route() -> None:
+    assert "ReferenceGrant" not in {part.kind.kind for part in ROUTING.consumes}
     live = routed(service())
     assert reason(live) == "HTTPRoutePending", "a gateway that does not exist says nothing"
     (parent,) = route(live)["spec"]["parentRefs"]
@@ -248,6 +253,21 @@ def test_the_gateway_itself_is_neither_read_nor_watched_and_speaks_through_the_r
     settle(live)
     assert reason(live) == "NotAllowedByListeners"
     respond(live, condition("Accepted", True, "Accepted"))
+    settle(live)
+    assert reason(live) == "HTTPRouteAccepted"
+
+
+@pytest.mark.spec("RT-230")
+def test_a_service_waits_for_a_gateway_that_does_not_serve_and_follows_its_event() -> None:
+    listener = {"name": "web", "port": 80, "protocol": "HTTP"}
+    spec = {"gatewayClassName": "any", "listeners": [listener]}
+    gateway = make(GATEWAY_KIND, "gw", namespace="infra", spec=spec, status={"conditions": [programmed(False)]})
+    live = Live(ROUTING, service(), gateway, namespace=TEAM)
+    settle(live)
+    respond(live, condition("Accepted", True, "Accepted"))
+    settle(live)
+    assert reason(live) == "GatewayNotProgrammed"
+    live.change(GATEWAYS, "gw", "infra", status={"conditions": [programmed(True)]})
     settle(live)
     assert reason(live) == "HTTPRouteAccepted"
 

@@ -7,15 +7,17 @@ import pytest
 from support.builders import NOW, condition, make, world_of
 from support.deciding import decide
 
-from aim_domain import AIMService, AimSettings, HTTPRoute, ParentReference
+from aim_domain import AIMService, AimSettings, Gateway, HTTPRoute, ParentReference
 from aim_domain.kinds import AIM_SERVICE, HTTP_ROUTE
+from aim_domain.kinds import GATEWAY as GATEWAY_KIND
 from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, HTTP_ROUTES, SERVICES
 from aim_domain.path_template import PathTemplateError
-from aim_routing.acceptance import acceptance
+from aim_domain.trim import gateway
+from aim_routing.acceptance import acceptance, served
 from aim_routing.path import PathProblem, normalise, path_of
 from aim_routing.path_template import render
 from aim_routing.service import definition
-from controller_runtime import Delete, Desired, JsonObject, Observability, Plan
+from controller_runtime import ConditionStatus, Delete, Desired, JsonObject, Observability, Plan
 
 GATEWAY = {"name": "gw", "namespace": "infra"}
 
@@ -39,6 +41,74 @@ def test_an_accepted_route_names_gateway_and_route() -> None:
     accepted = said(parent(condition("Accepted", True)))
     assert (accepted.reason, accepted.observe) == ("HTTPRouteAccepted", Observability.INFO)
     assert accepted.message == "Gateway infra/gw accepted HTTPRoute chat"
+
+
+def of_gateway(*conditions: JsonObject, section: str | None = None, generation: int = 1, **listener: Any) -> Desired:
+    """What follows of an accepted route where the Gateway has these conditions."""
+    observed = [{**one, "observedGeneration": 1} for one in conditions]
+    status = {"conditions": observed, "listeners": [listener] if listener else []}
+    found = make(GATEWAY_KIND, "gw", namespace="infra", status=status, generation=generation)
+    reference = {**GATEWAY, "sectionName": section} if section else GATEWAY
+    accepted = said(parent(condition("Accepted", True), **reference), gateway=reference)
+    return served(accepted, Gateway.model_validate(gateway(found)), ParentReference.model_validate(reference))
+
+
+@pytest.mark.spec("RT-230")
+def test_a_route_of_a_gateway_that_does_not_serve_is_not_ready() -> None:
+    waiting = of_gateway(condition("Programmed", False, "NoResources", "0 of 2 proxies are ready"))
+    assert (waiting.status, waiting.reason) == (ConditionStatus.FALSE, "GatewayNotProgrammed")
+    assert waiting.observe is Observability.INFO
+    assert waiting.message == (
+        "Gateway infra/gw does not serve yet, though it accepted the route: NoResources: 0 of 2 proxies are ready"
+    )
+
+
+@pytest.mark.spec("RT-230")
+@pytest.mark.parametrize(
+    "conditions",
+    [
+        (),
+        (condition("Programmed", True),),
+        (condition("Programmed", "Unknown", "Pending"),),
+        (condition("Accepted", False, "Invalid"),),
+    ],
+)
+def test_a_gateway_that_does_not_report_the_opposite_serves(conditions: tuple[JsonObject, ...]) -> None:
+    assert of_gateway(*conditions).reason == "HTTPRouteAccepted"
+
+
+@pytest.mark.spec("RT-230")
+def test_what_a_gateway_reports_of_its_former_specification_changes_nothing() -> None:
+    assert of_gateway(condition("Programmed", False, "Invalid"), generation=2).reason == "HTTPRouteAccepted"
+
+
+@pytest.mark.spec("RT-230")
+@pytest.mark.parametrize(("section", "reason"), [("web", "GatewayNotProgrammed"), ("other", "HTTPRouteAccepted")])
+def test_the_listener_that_the_route_names_decides_too(section: str, reason: str) -> None:
+    failing = {**condition("Programmed", False, "Invalid", "no certificate"), "observedGeneration": 1}
+    found = of_gateway(condition("Programmed", True), section=section, name="web", conditions=[failing])
+    assert found.reason == reason
+
+
+@pytest.mark.spec("RT-231")
+@pytest.mark.parametrize("reason", ["AddressNotAssigned", "AddressNotUsable"])
+def test_a_gateway_without_a_load_balancer_serves_and_the_message_states_what_it_lacks(reason: str) -> None:
+    found = of_gateway(condition("Programmed", False, reason, "no address"))
+    assert (found.status, found.reason) == (ConditionStatus.TRUE, "HTTPRouteAccepted")
+    assert found.message == (
+        f"Gateway infra/gw accepted HTTPRoute chat; the Gateway has no address of its own yet ({reason}: no address)"
+    )
+
+
+@pytest.mark.spec("RT-232")
+def test_the_count_of_attached_routes_is_not_published() -> None:
+    def published(attached: int) -> JsonObject:
+        """The status alone: the log compares versions without their resourceVersion (FW-446)."""
+        listener = {"name": "web", "attachedRoutes": attached, "conditions": [condition("Programmed", True)]}
+        return dict(gateway(make(GATEWAY_KIND, "gw", namespace="infra", status={"listeners": [listener]}))["status"])
+
+    assert published(1) == published(2)
+    assert published(1)["listeners"][0]["name"] == "web"
 
 
 @pytest.mark.spec("RT-144")

@@ -101,9 +101,10 @@ def test_a_route_needs_nothing_but_the_service_and_its_config() -> None:
         "aimnamespaceconfigs",
         "kaiwoconfigs",
         "httproutes",
+        "gateways",
         "facts",
     }
-    assert [part.name for part in ROUTING.publishes] == ["httproutes"]
+    assert [part.name for part in ROUTING.publishes] == ["httproutes", "gateways"]
     assert routed(aim_service(model={"name": "missing"}, template={"name": "missing"}, **GATEWAY))
 
 

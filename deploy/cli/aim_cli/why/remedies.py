@@ -44,6 +44,7 @@ REMEDIES: Final[Mapping[str, str]] = MappingProxyType(
         "Suspended": "see the queue that holds it: kubectl describe {what}",
         "GatewayNotConfigured": "set routing.gatewayRef in the service or its runtime config",
         "HTTPRoutePending": "see whether a controller serves the gateway: kubectl describe {what}",
+        "GatewayNotProgrammed": "see what its controller reports: kubectl describe gateways -A",
         "PathTemplateInvalid": "correct the path template: kubectl edit {what}",
         "PathConflict": "choose another path or other hostnames: kubectl edit {what}",
         "RoutingDisabled": "restore spec.routing of the named config, or set it here: kubectl edit {what}",

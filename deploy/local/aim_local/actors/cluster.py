@@ -18,7 +18,6 @@ from aim_local.actors.keda import Keda
 from aim_local.actors.kinds import (
     COLLECTOR,
     DEPLOYMENT,
-    GATEWAY,
     PERSISTENT_VOLUME,
     REPLICA_SET,
     SCALED_OBJECT,
@@ -91,7 +90,7 @@ class SimulatedCluster:
         if Actor.VOLUMES in settings.actors:
             others.append(self._informer(kinds.PERSISTENT_VOLUME_CLAIM))
         if Actor.GATEWAY in settings.actors:
-            others += [self._informer(GATEWAY), self._informer(kinds.HTTP_ROUTE)]
+            others += [self._informer(kinds.GATEWAY), self._informer(kinds.HTTP_ROUTE)]
         self.failures = WantedFailures(self._informer(kinds.NAMESPACE), owners, others)
         ServingPods(backends or Backends(), pods)
         self._actors = [actor for part in Actor if part in settings.actors for actor in self._make(part)]
@@ -222,7 +221,7 @@ class SimulatedCluster:
             return (autoscalers.workers,)
         gateways = Gateways(
             writer, settings, failures,
-            gateways=informer(GATEWAY),
+            gateways=informer(kinds.GATEWAY),
             routes=informer(kinds.HTTP_ROUTE),
             services=informer(SERVICE),
         )  # fmt: skip

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
+from aim_domain.kinds import GATEWAY
 from aim_local.actors.failures import Wanted
-from aim_local.actors.kinds import GATEWAY
 from aim_local.actors.objects import condition, timed
 from controller_runtime import JsonObject, Key
 

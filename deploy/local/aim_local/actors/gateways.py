@@ -4,11 +4,10 @@ import asyncio
 from collections import defaultdict
 from typing import final
 
-from aim_domain.kinds import HTTP_ROUTE
+from aim_domain.kinds import GATEWAY, HTTP_ROUTE
 from aim_local.actors.failures import Failure
 from aim_local.actors.gateway_status import gateway_status, gateways_of, route_parents
 from aim_local.actors.informer import Informer
-from aim_local.actors.kinds import GATEWAY
 from aim_local.actors.objects import is_going, now_text
 from aim_local.actors.settings import ActorSettings
 from aim_local.actors.wanted_failures import WantedFailures

@@ -7,7 +7,6 @@ from aim_local.plain_kind import PlainKind
 SERVICE: Final = PlainKind("", "v1", "Service", "services", True)
 PERSISTENT_VOLUME: Final = PlainKind("", "v1", "PersistentVolume", "persistentvolumes", False)
 STORAGE_CLASS: Final = PlainKind("storage.k8s.io", "v1", "StorageClass", "storageclasses", False)
-GATEWAY: Final = PlainKind("gateway.networking.k8s.io", "v1", "Gateway", "gateways", True)
 DEPLOYMENT: Final = PlainKind("apps", "v1", "Deployment", "deployments", True)
 REPLICA_SET: Final = PlainKind("apps", "v1", "ReplicaSet", "replicasets", True)
 SCALED_OBJECT: Final = PlainKind("keda.sh", "v1alpha1", "ScaledObject", "scaledobjects", True)

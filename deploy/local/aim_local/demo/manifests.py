@@ -9,8 +9,7 @@ from typing import Final
 import yaml
 
 from aim_domain import labels
-from aim_domain.kinds import kind_of
-from aim_local.actors.kinds import GATEWAY
+from aim_domain.kinds import GATEWAY, kind_of
 from controller_runtime import JsonObject, KubeClient
 from controller_runtime.bus.trace import new_traceparent
 from controller_runtime.kube.kinds import ResourceKind
