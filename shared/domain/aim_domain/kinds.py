@@ -79,7 +79,7 @@ INFERENCE_SERVICE: Final[Kind[InferenceService]] = Kind(
 )
 _GATEWAY_GROUP: Final = "gateway.networking.k8s.io"
 HTTP_ROUTE: Final[Kind[HTTPRoute]] = Kind(_GATEWAY_GROUP, "v1", "HTTPRoute", "httproutes", True, HTTPRoute)
-GATEWAY: Final[Kind[Gateway]] = Kind(_GATEWAY_GROUP, "v1", "Gateway", "gateways", True, Gateway)
+GATEWAY: Final[Kind[Gateway]] = Kind(_GATEWAY_GROUP, "v1", "Gateway", "gateways", True, Gateway, ("gtw",))
 
 OWN_KINDS: Final[tuple[Kind[Any], ...]] = (
     AIM_SERVICE,

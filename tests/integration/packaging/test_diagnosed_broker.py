@@ -74,7 +74,7 @@ async def test_a_broker_where_nobody_publishes() -> None:
         unheard = [one for one in await diagnosed(server.url) if one.about == "freshness"]
     assert [one.mark for one in unheard] == [Mark.BAD]
     assert {"aimservices", "httproutes", "facts/serving"} <= set(
-        unheard[0].what.removeprefix("nobody has ever published ").split(", ")
+        unheard[0].what.removeprefix("no service has published ").split(", ")
     )
     assert "kaiwoconfigs" not in unheard[0].what
 

@@ -164,10 +164,10 @@ def test_a_broker_that_cannot_be_asked_is_bad_and_one_whose_address_nobody_said_
 def test_a_part_that_nobody_ever_published_is_bad_unless_it_need_not_be_known() -> None:
     unheard = PartState("httproutes", None, 0)
     (found,) = [one for one in told(part(), unheard) if one.about == "freshness"]
-    assert (found.mark, found.what) == (Mark.BAD, "nobody has ever published httproutes")
+    assert (found.mark, found.what) == (Mark.BAD, "no service has published httproutes")
     assert [one.what for one in told(unheard, part(31)) if one.about == "freshness"] == [
         "the publishers of aimservices are silent",
-        "nobody has ever published httproutes",
+        "no service has published httproutes",
     ]
     optional = PartState("kaiwoconfigs", None, 0, optional=True)
     assert [one.what for one in told(part(), optional) if one.about == "freshness"] == ["all 1 parts are fresh"]

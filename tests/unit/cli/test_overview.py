@@ -81,7 +81,7 @@ def test_a_service_whose_lease_ran_out_has_no_leader() -> None:
     assert late == {"artifacts": True, "serving": True, "routing": False}
     told = overview(Objects(*((LEASE, one) for one in leases)), "", NOW)
     assert told.code is Exit.FOUND
-    assert told.lines[:2] == ("nobody leads artifacts: no holder", "nobody leads serving: me")
+    assert told.lines[:2] == ("no leader of artifacts: no holder", "no leader of serving: me")
 
 
 @pytest.mark.spec("FW-608")

@@ -217,7 +217,7 @@ def state(
 ) -> None:
     """Show objects as they were at a time; -o yaml prints them.
 
-    Exits with 3 when the object was not there or nobody can say, with 4 when the log cannot be read.
+    Exits with 3 when the object was not there or is not known, with 4 when the log cannot be read.
     """
     from datetime import UTC, datetime
 

@@ -130,7 +130,7 @@ def plan(
     """Tell what applying objects would do; nothing is written.
 
     The services' own code decides over the present world: which template, why not the others, whether GPUs, volumes and
-    limits suffice, which route, and what would be written, up to where the platform would wait for somebody else.
+    limits suffice, which route, and what would be written, up to where the platform would wait for another component.
 
     Exits with 1 when an object would be refused or would not come to run, with 2 when a file cannot be read, with 4
     when the cluster cannot be asked, or not about what it depends on.
@@ -220,7 +220,7 @@ def chat(
     """Talk to the model of a service through its route; answers are printed as they come.
 
     Exits with 2 when the service has no route or no ready pod, with 3 when there is no such service, with 4 when
-    nobody answers.
+    no server answers.
     """
     import sys
     from contextlib import ExitStack

@@ -18,4 +18,4 @@ async def ended(serving: "asyncio.Future[Any]", present: Mirror) -> Never:
     first = next(one for one in lasting if one in done)
     if not first.cancelled():
         first.result()
-    raise UnreachableError(f"{lasting[first]} has ended; start the console anew")
+    raise UnreachableError(f"{lasting[first]} has ended; restart the console")

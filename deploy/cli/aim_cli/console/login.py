@@ -25,7 +25,7 @@ _FORM_SECONDS: Final = 10.0
 _UNKNOWN: Final = "the API server does not know this token: it may have expired, or be of another cluster"
 _UNASKED: Final = "the API server cannot be asked who you are; the log of the console says why"
 _ENDED: Final = (
-    "Your session has ended, or the console was started anew, which keeps none. Log in again to be where you were."
+    "Your session has ended, or the console was restarted, which keeps no sessions. Log in again to be where you were."
 )
 _FOREIGN: Final = "log in and out on the console's own pages"
 _FORM: Final = "application/x-www-form-urlencoded"

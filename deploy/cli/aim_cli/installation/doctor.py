@@ -245,7 +245,7 @@ def granted(account: Account, told: Mapping[Need, bool | None]) -> Finding:
         remedy = "install the chart of this release again: its roles are made from what the services do"
         return Finding(about, Mark.BAD, f"{account.name} may not {shown}", remedy)
     if None in told.values():
-        remedy = "ask as somebody who may create subjectaccessreviews"
+        remedy = "run it as a user who may create subjectaccessreviews"
         return Finding(about, Mark.UNKNOWN, "you may not review the access of others", remedy)
     return Finding(about, Mark.OK, f"{account.name} may do all {len(told)} things that it does")
 
@@ -443,6 +443,6 @@ def fresh(parts: Sequence[PartState]) -> Iterator[Finding]:
     if silent:
         yield Finding("freshness", Mark.BAD, f"the publishers of {', '.join(silent)} are silent", remedy)
     if unheard:
-        yield Finding("freshness", Mark.BAD, f"nobody has ever published {', '.join(unheard)}", remedy)
+        yield Finding("freshness", Mark.BAD, f"no service has published {', '.join(unheard)}", remedy)
     if wanted and not silent and not unheard:
         yield Finding("freshness", Mark.OK, f"all {len(wanted)} parts are fresh")

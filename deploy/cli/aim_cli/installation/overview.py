@@ -101,7 +101,7 @@ def glimpse(cluster: Cluster, namespace: str, now: datetime) -> Answer:
 
 
 def _told(concerns: list[Concern], late: list[Leader], now: datetime, *, whole: bool) -> list[str]:
-    lines = [f"nobody leads {one.service}: {one.holder or 'no holder'}" for one in late]
+    lines = [f"no leader of {one.service}: {one.holder or 'no holder'}" for one in late]
     for one in concerns[:_MOST]:
         since = f" for {age(one.since, now)}" if one.since else ""
         lines.append(f"{one.ref} is {one.state}{since}: {one.why}")

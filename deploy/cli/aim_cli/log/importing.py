@@ -58,7 +58,7 @@ def examined(path: Path) -> Answer:
     for entry in entries:
         counts.add(entry)
     bare = len(counts.uncovered)
-    remarks = (f"{counted(bare, 'credential')} in it not covered: give it to nobody",) if bare else ()
+    remarks = (f"{counted(bare, 'credential')} in it not covered: share it with no one",) if bare else ()
     return Answer(_data(path, counts), _lines(path, counts), Exit.FOUND if bare else Exit.WELL, remarks)
 
 

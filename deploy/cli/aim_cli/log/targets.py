@@ -47,7 +47,7 @@ LOGGED: Final = (
     LoggedPart("events-inferenceservices", resources.EVENT),
     *_whole(resources.AUTOSCALER),
     LoggedPart("pods-predictor", resources.POD),
-    *_whole(resources.NAMESPACE, resources.HTTP_ROUTE),
+    *_whole(resources.NAMESPACE, resources.HTTP_ROUTE, resources.GATEWAY),
 )
 """Every part but that of the facts."""
 

@@ -36,7 +36,7 @@ class Templates:
             draft.tell(
                 Weight.CHANGED,
                 field,
-                f"template {name} was generated from a model and is generated anew, under a name of today: "
+                f"template {name} was generated from a model and is generated again, under a name of today: "
                 "correct the reference, or leave it out to have the best one selected",
             )
 

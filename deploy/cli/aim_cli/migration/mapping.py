@@ -134,7 +134,7 @@ def migrate(olds: Iterable[Old], there: Iterable[tuple[str, str]] = ()) -> Migra
 def _mapped(old: Old, templates: Templates) -> tuple[New | None, list[Finding]]:
     draft = Draft(old.origin, _object(old.body.get("spec")))
     if old.maker:
-        draft.tell(Weight.LEFT, "", f"made by the old operator for {old.maker}, and made anew from what became of that")
+        draft.tell(Weight.LEFT, "", f"made by the old operator for {old.maker}, and created again from its result")
         return None, draft.findings
     if not old.origin.name:
         draft.lose("metadata.name", "the object has no name")

@@ -27,7 +27,7 @@ class Reason:
 
     Attributes:
         of: the conditions that say it for themselves; others repeat it.
-        remedy: what somebody can do, or where that stands; empty where all is well.
+        remedy: what a user can do, or where that stands; empty where all is well.
     """
 
     name: str
@@ -38,8 +38,8 @@ class Reason:
 
 CONDITIONS: Final[Mapping[str, str]] = {
     "Ready": "all below are true; otherwise it has reason and message of the one that decides",
-    "DependenciesReachable": "whoever was asked answered; there since the first failure",
-    "AuthValid": "nobody refused a credential; there since the first refusal",
+    "DependenciesReachable": "all servers answered; there since the first failure",
+    "AuthValid": "no server refused a credential; there since the first refusal",
     "ConfigValid": "the object is right and all that it names exists; there since the first fault",
     "RuntimeConfigReady": "the runtime config that applies was found, or none was named",
     "ModelReady": "the model was found, or made, and can be used",

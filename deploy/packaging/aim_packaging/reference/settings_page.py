@@ -1,4 +1,4 @@
-"""What each service can be told, by environment variable or flag, from its settings."""
+"""The settings of each service, by environment variable or flag, from its settings."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -27,7 +27,7 @@ DOWNLOADS: Final[Mapping[str, str]] = {
     "AIM_S3_SIGNATURE_VERSION": "how requests are signed: `s3v4` (default) or `s3`",
     "AIM_DOWNLOADER_PROTOCOL": "protocols of the Hub in the order in which they are tried; `XET,HF_TRANSFER`",
     "AIM_DOWNLOAD_MAX_WORKERS": "files at a time; 8",
-    "STALL_TIMEOUT": "seconds without growth after which a transfer is begun anew; 120, 0 = never",
+    "STALL_TIMEOUT": "seconds without growth after which a transfer starts again; 120, 0 = never",
     "PROGRESS_INTERVAL": "seconds between measurements of the progress; 5",
     "TMPDIR": "folder for what is temporary; `/tmp/`",
     "TARGET_DIR": "folder on the volume that the weights go to; `/cache`",

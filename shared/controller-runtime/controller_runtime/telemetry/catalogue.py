@@ -82,7 +82,7 @@ FRAMEWORK: Final = (
     Metric("aim_objects", _G, "Objects by status", ("controller", "status")),
     Metric("aim_paused_objects", _G, "Objects that their user has paused", ("part",)),
     Metric("aim_part_fresh", _G, "1 while what is known of a kind is vouched for", ("part", "source")),
-    Metric("aim_part_age_seconds", _G, "Since when nobody vouched for a kind", ("part", "source")),
+    Metric("aim_part_age_seconds", _G, "Time since the publisher of a kind last confirmed it", ("part", "source")),
     Metric("aim_part_objects", _G, "Objects of a kind that are known", ("part", "source")),
     Metric("aim_part_foreign", _G, "1 where another cluster publishes under the same root", ("part", "source")),
     Metric("aim_event_delivery_seconds", _S, "From the broker to the world of the service"),
@@ -114,8 +114,8 @@ FRAMEWORK: Final = (
         (),
         generations="Snapshots of everything",
         restaged="Snapshots of one kind",
-        disagreed="Markers that vouched for something else than was told",
-        dropped="Messages that nobody of ours wrote",
+        disagreed="Checkpoints that disagreed with the versions before them",
+        dropped="Messages rejected: unknown publisher",
         messages="Messages taken",
     ),
     *_each(
@@ -163,8 +163,8 @@ FRAMEWORK: Final = (
     Metric("process_max_fds", _G, "Maximum number of open file descriptors."),
     Metric("aim_failed_indexes_total", _C, "Objects that an index could not read", ("part",)),
     Metric("aim_failed_changes_total", _C, "Changes that a listener could not take", ("part",)),
-    Metric("aim_failed_wakes_total", _C, "Changes of which nobody could tell whom they concern", ("controller",)),
-    Metric("aim_untold_refusals_total", _C, "Refusals that could not be told on the object", ("controller",)),
+    Metric("aim_failed_wakes_total", _C, "Changes whose dependents could not be determined", ("controller",)),
+    Metric("aim_untold_refusals_total", _C, "Failures to report a refusal on its object", ("controller",)),
 )
 """All that a service shows once it leads."""
 

@@ -1,0 +1,33 @@
+"""Pages, help, values and notes use the field's words (docs/glossary.md)."""
+
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).parents[3]
+WORDS: Final = re.compile(r"\b(nobody|somebody|whoever|anew|told|untold)\b", re.IGNORECASE)
+"""Words that leave open which component, user or state is meant."""
+_BLOCK: Final = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+_ELSEWHERE: Final = ("spec", "development")
+"""Folders of pages that users do not read."""
+_DIALECT: Final = frozenset({"architecture.md", "glossary.md"})
+"""Pages that explain the names in the code, the project's own words among them."""
+
+
+def pages() -> list[Path]:
+    found = [
+        page
+        for page in (ROOT / "docs").rglob("*.md")
+        if page.relative_to(ROOT / "docs").parts[0] not in _ELSEWHERE and page.name not in _DIALECT
+    ]
+    chart = ROOT / "deploy" / "charts" / "aim-engine"
+    return [ROOT / "README.md", *sorted(found), chart / "values.yaml", chart / "templates" / "NOTES.txt"]
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_says_who_acts(page: Path) -> None:
+    text = _BLOCK.sub(lambda block: "\n" * block[0].count("\n"), page.read_text("utf-8"))
+    lines = text.splitlines()
+    assert [f"{number}: {line}" for number, line in enumerate(lines, 1) if WORDS.search(line)] == []
