@@ -107,9 +107,13 @@ test-e2e: $(if $(CONTAINERS),image-trees,setup)
 endif
 
 # On a real node, with the platform as the chart installs it: docs/development/node-lane.md. A node that runs is used and
-# stays. It needs make node-assets, and the images of make images engine-images BASE=local. ONLY="files" selects.
+# stays. It needs make node-assets, and the images of make images engine-images BASE=local. ONLY="files" selects; SHORT=1: the
+# main job, one scale-up, the NetworkPolicies and the uninstallation.
+SHORT_NODE := tests/node/test_node_main_job.py \
+  tests/node/test_node_autoscaling.py::test_load_on_the_engine_adds_a_second_pod_and_its_end_removes_it \
+  tests/node/test_node_policies.py tests/node/test_zz_uninstall.py
 test-node: setup
-	$(LANE) -- $(or $(ONLY),tests/node --ignore tests/node/test_node_failures_slow.py)
+	$(LANE) -- $(or $(ONLY),$(if $(SHORT),$(SHORT_NODE)),tests/node --ignore tests/node/test_node_failures_slow.py)
 
 # What only a real control plane can show: webhooks, controllers, dry-run of everything that the services write.
 # KEDA=1 adds KEDA's operator, which make kube-assets KEDA=1 builds.
