@@ -16,6 +16,7 @@ from aim_local.node.keys import FRONT_PROXY, Keys
 from aim_local.node.platform import node_values
 from aim_local.node.programs import MIRRORED, Programs
 from aim_local.ports import free_port
+from aim_packaging.values import Values
 
 
 @pytest.fixture
@@ -230,8 +231,9 @@ def test_a_program_that_does_not_listen_is_not_ready(programs: Programs, monkeyp
 
 def test_the_chart_reads_images_where_the_kubelet_does() -> None:
     settings = NodeSettings(Path("/n"))
-    registries = node_values(settings)["registries"]["registries"]
-    assert registries == {
+    values = node_values(settings)
+    Values.model_validate(values)
+    assert values["registries"] == {
         "docker.io": {"mirrors": [{"url": f"http://{settings.registry}"}], "upstream": {"enabled": False}}
     }
 

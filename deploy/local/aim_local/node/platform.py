@@ -177,7 +177,7 @@ def node_values(settings: NodeSettings) -> JsonObject:
     """Values of the chart on a node: docker.io is the node's registry, for the services as for the kubelet."""
     mirror = {"mirrors": [{"url": f"http://{settings.registry}"}], "upstream": {"enabled": False}}
     return {
-        "registries": {"registries": {"docker.io": mirror}},
+        "registries": {"docker.io": mirror},
         "nats": {"storage": {"size": "1Gi"}, "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}}},
         "manager": {"resources": {"requests": {"cpu": "20m", "memory": "96Mi"}}},
     }
