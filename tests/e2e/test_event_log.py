@@ -16,7 +16,7 @@ from support.stack import OWN, Platform, status_of
 
 from aim_cli.log.connecting import history
 from aim_cli.services import services
-from aim_serving import container_env
+from aim_serving import containers
 from controller_runtime.replay import Replayer, Verdict
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -191,8 +191,8 @@ async def test_every_decision_is_taken_alike_again(platform: Platform, tmp_path:
 
 def release_beside(folder: Path) -> Path:
     """The Python of another release: that of this one, in which serving tells models of another cache."""
-    changed = shutil.copytree(Path(container_env.__file__).parent, folder / "aim_serving") / "container_env.py"
-    changed.write_text(changed.read_text().replace(container_env.CACHE_PATH, "/elsewhere"))
+    changed = shutil.copytree(Path(containers.__file__).parent, folder / "aim_serving") / "containers.py"
+    changed.write_text(changed.read_text().replace(containers.CACHE_PATH, "/elsewhere"))
     python = folder / "python"
     python.write_text(f'#!/bin/sh\nPYTHONPATH="{folder}" exec "{sys.executable}" "$@"\n')
     python.chmod(0o755)

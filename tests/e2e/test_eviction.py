@@ -3,7 +3,7 @@
 import pytest
 from support.stack import OWN, Platform, status_of
 
-from aim_serving.pod_security import OF_CONTAINER, OF_POD
+from aim_serving.inference_service import OF_CONTAINER, OF_POD
 from controller_runtime import JsonObject
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

@@ -10,7 +10,7 @@ from support.helm import NAMESPACE as SYSTEM
 from support.helm import rendered
 from support.nats import eventually
 
-from aim_discovery.effects.secrets import PullSecretReader
+from aim_discovery.effects.image_inspection import PullSecretReader
 from aim_domain import read_pull_secret
 from aim_local.realcluster import RealCluster, User
 from controller_runtime import Effect, EffectError, JsonObject, KubeClient

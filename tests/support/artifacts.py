@@ -7,7 +7,7 @@ from support.builders import NOW, BuiltWorld, condition, make, owner, terminated
 from support.deciding import decide
 from support.live import Live
 
-from aim_artifacts.download_account import DOWNLOAD_ACCOUNT, DownloadAccount
+from aim_artifacts.jobs import DOWNLOAD_ACCOUNT, DownloadAccount
 from aim_artifacts.service import definition
 from aim_artifacts.settings import ArtifactsSettings
 from aim_domain import labels

@@ -56,17 +56,17 @@ HARMLESS = Mutant(
 """It asks beyond the record, and decides alike."""
 MUTANTS = (
     Mutant(
-        "a limit that is off by one", "aim_model_sync.selection", "len(create) >= capacity", "len(create) > capacity"
+        "a limit that is off by one", "aim_model_sync.catalogue", "len(create) >= capacity", "len(create) > capacity"
     ),
     Mutant(
         "images that have a model already",
-        "aim_model_sync.selection",
+        "aim_model_sync.catalogue",
         "if image in managed or has_model(image):",
         "if image in managed:",
     ),
     Mutant(
         "an annotation that is left out",
-        "aim_model_sync.model",
+        "aim_model_sync.reconcile",
         "            labels.ANNOTATION_SOURCE_TAG: image.version,\n",
         "",
     ),
@@ -97,19 +97,19 @@ MUTANTS = (
     ),
     Mutant(
         "a variable that is dropped",
-        "aim_serving.container_env",
+        "aim_serving.containers",
         '    EnvVar(name="VLLM_ENABLE_METRICS", value="true"),\n',
         "",
     ),
     Mutant(
         "variables out of order",
-        "aim_serving.container_env",
+        "aim_serving.containers",
         "key=lambda variable: variable.name)",
         "key=lambda variable: variable.name, reverse=True)",
     ),
     Mutant(
         "another default of memory",
-        "aim_serving.container_resources",
+        "aim_serving.containers",
         "LIMITED_GIB_PER_GPU: Final = 48",
         "LIMITED_GIB_PER_GPU: Final = 64",
     ),
@@ -128,7 +128,7 @@ MUTANTS = (
     Mutant("a metric that is not shown", "aim_serving.replicas", '"query": metric.query,', '"query": None,'),
     Mutant(
         "claims that are not ready",
-        "aim_serving.cache_volumes",
+        "aim_serving.volumes",
         "if one.status is StatusValue.READY and one",
         "if one.status is not StatusValue.READY and one",
     ),
@@ -148,17 +148,17 @@ MUTANTS = (
     ),
     Mutant("a volume for one reader", "aim_artifacts.claim", '["ReadWriteMany"]', '["ReadWriteOnce"]'),
     Mutant("room that is not left", "aim_artifacts.claim", "volume_size(size, headroom)", "volume_size(size, 0)"),
-    Mutant("another patience", "aim_artifacts.job_environment", '"STALL_TIMEOUT": "120"', '"STALL_TIMEOUT": "60"'),
+    Mutant("another patience", "aim_artifacts.jobs", '"STALL_TIMEOUT": "120"', '"STALL_TIMEOUT": "60"'),
     Mutant("no second attempt", "aim_artifacts.jobs", "_BACKOFF_LIMIT: Final = 2", "_BACKOFF_LIMIT: Final = 0"),
     Mutant(
         "a corrected token that is ignored",
-        "aim_artifacts.artifact_blueprint",
+        "aim_artifacts.cache_reconcile",
         "or artifact.spec.env == env:",
         "or artifact.spec.env != env:",
     ),
     Mutant(
         "an artifact of nobody",
-        "aim_artifacts.artifact_blueprint",
+        "aim_artifacts.cache_reconcile",
         "owned=cache.spec.mode == CacheMode.DEDICATED",
         "owned=False",
     ),

@@ -16,7 +16,7 @@ from support.pattern_cost import Text, is_linear, texts_against
 from aim_domain.path_template import PathTemplateError, parse, template_problems
 from aim_domain.pods.log_patterns import match_log
 from aim_domain.propagation import matches
-from aim_routing.path_template import render
+from aim_routing.path import render
 
 PACKAGES: Final = (
     "aim_domain",

@@ -1,30 +1,36 @@
-"""One pass over an AIMArtifact (artifacts.md sections 4 to 11)."""
+"""The reconcile of an AIMArtifact: its stages in order, who uses it, and the binding by which pods report progress."""
 
-from collections.abc import Sequence
-from dataclasses import replace
-from datetime import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Final
 
 from aim_artifacts import SERVICE_NAME
-from aim_artifacts.annotations import Annotation, annotate
-from aim_artifacts.binding import build_binding, move_binding
-from aim_artifacts.claim import is_controlled_by, is_verified, storage_request
+from aim_artifacts.claim import (
+    display_size,
+    headroom_annotation,
+    headroom_percent,
+    is_controlled_by,
+    is_verified,
+    stated_size,
+    storage_request,
+)
 from aim_artifacts.conditions import (
     DOWNLOAD_COMPLETE,
     DOWNLOAD_FILTER_IGNORED,
     INVALID_QUOTA_ANNOTATION,
     MODEL_ID_KNOWN,
     MODEL_ID_MISSING,
+    Annotation,
+    annotate,
 )
-from aim_artifacts.download_filter import filter_to_pin, is_filter_ignored
 from aim_artifacts.download_stage import download, provision, settled
-from aim_artifacts.indexes import PODS_BY_JOB, USES_OF_CLAIM, ClaimUse
-from aim_artifacts.last_used import LastUse, last_use
+from aim_artifacts.indexes import AS_CREATED, PODS_BY_JOB, USES_OF_CLAIM, ClaimUse
+from aim_artifacts.jobs import filter_to_pin, is_filter_ignored
 from aim_artifacts.limits.admission import Admission, in_effect, judge
 from aim_artifacts.progress import DownloadOutcome, download_complete, progress_fields
 from aim_artifacts.settings import STATUS_UPDATER, ArtifactsSettings
 from aim_artifacts.size_stage import discover_size
-from aim_artifacts.sizing import display_size, headroom_annotation, headroom_percent, stated_size
 from aim_artifacts.source import effective_model_id, pinned_revision
 from aim_artifacts.stage import JobSeen, Seen, Stage
 from aim_domain import AIMArtifact, CacheMode, PodFacts, artifact_errors, labels, resolve_config
@@ -32,6 +38,7 @@ from aim_domain.component_names import COMPONENT_ORDER
 from aim_domain.naming import check_size_job_name, claim_name, download_job_name
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, STATUS_UPDATER_BINDINGS
 from controller_runtime import (
+    ApiModel,
     Category,
     Child,
     ClassifiedError,
@@ -46,17 +53,124 @@ from controller_runtime import (
     Plan,
     State,
     StatusValue,
+    Time,
     View,
+    WriteMode,
     assemble,
+    canonical,
     condition,
     evaluate,
     find_condition,
+    kind_of,
+    loads,
     scoped,
     soonest,
     status_json,
     timestamp,
+    to_json,
 )
-from controller_runtime.core import PersistentVolumeClaim, RoleBinding
+from controller_runtime.core import PersistentVolumeClaim, RoleBinding, Subject
+from controller_runtime.kinds import ROLE_BINDING
+
+_RBAC = "rbac.authorization.k8s.io"
+
+
+def build_binding(namespace: str, settings: ArtifactsSettings) -> Child:
+    """The binding of one namespace: shared by its artifacts, hence without owner, and never deleted."""
+    body = {
+        "metadata": {"name": STATUS_UPDATER, "namespace": namespace},
+        "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": settings.artifact_status_clusterrole},
+        "subjects": [_downloader(namespace, settings)],
+    }
+    return Child(STATUS_UPDATER_BINDINGS, kind_of(body, ROLE_BINDING), owned=False, mode=WriteMode.CREATE)
+
+
+def move_binding(binding: RoleBinding, settings: ArtifactsSettings) -> tuple[Patch, ...]:
+    """Give the account of downloads what former releases gave to ``default``, and take it from there (AR-813).
+
+    Subjects that somebody else has added stay. A binding of another role is somebody else's altogether.
+    """
+    if binding.role_ref.name != settings.artifact_status_clusterrole:
+        return ()
+    wanted = Subject.model_validate(_downloader(binding.namespace, settings))
+    others = tuple(one for one in binding.subjects if one != wanted and not _is_default(one, binding.namespace))
+    if len(others) + 1 == len(binding.subjects) and wanted in binding.subjects:
+        return ()
+    metadata = binding.metadata
+    return (
+        Patch(
+            STATUS_UPDATER_BINDINGS,
+            metadata.namespace,
+            metadata.name,
+            metadata.resource_version,
+            {"subjects": [to_json(one) for one in (*others, wanted)]},
+            "download pods have an account of their own",
+        ),
+    )
+
+
+def _downloader(namespace: str, settings: ArtifactsSettings) -> JsonObject:
+    return {"kind": "ServiceAccount", "name": settings.artifact_service_account, "namespace": namespace}
+
+
+def _is_default(subject: Subject, namespace: str) -> bool:
+    return (subject.kind, subject.name, subject.namespace) == ("ServiceAccount", "default", namespace)
+
+
+class SeenWorkload(ApiModel):
+    """A generation that an InferenceService was changed to, and when that was seen."""
+
+    generation: int = AS_CREATED
+    seen: Time | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LastUse:
+    """When an artifact was last used, and what to write down so that a change is seen only once."""
+
+    moment: datetime | None
+    annotations: tuple[Annotation, ...] = ()
+
+
+def last_use(artifact: AIMArtifact, uses: Iterable[ClaimUse], now: datetime | None) -> LastUse:
+    """The latest creation or change of an InferenceService that mounts the artifact; never before what is stored.
+
+    The generations stand in an annotation with their moments: written before the status, and enough to write it again.
+
+    Args:
+        now: ``None`` while nothing can be written down: then a change is seen later, lest every pass see it anew.
+    """
+    known, present = _known(artifact), list(uses)
+    seen = {use.uid: _seen(use, known.get(use.uid), now) for use in present if use.uid}
+    changed = {uid: one for uid, one in seen.items() if one.generation != AS_CREATED}
+    moments = [artifact.status.last_used, *(one.seen for one in changed.values())]
+    moments += [use.created for use in present]
+    moment = max((one for one in moments if one is not None), default=None)
+    # Of workloads that are gone nothing is remembered, but forgetting alone is no reason to write.
+    is_news = any(known.get(uid) != one for uid, one in changed.items())
+    return LastUse(moment, (_annotation(changed),) if is_news else ())
+
+
+def _seen(use: ClaimUse, known: SeenWorkload | None, now: datetime | None) -> SeenWorkload:
+    known = known or SeenWorkload()
+    if now is None or known.generation == use.generation:
+        return known
+    # Whole seconds, as they are stored: what is read back is what was decided with.
+    return SeenWorkload(generation=use.generation, seen=now.astimezone(UTC).replace(microsecond=0))
+
+
+def _known(artifact: AIMArtifact) -> Mapping[str, SeenWorkload]:
+    text = artifact.metadata.annotations.get(labels.ANNOTATION_WORKLOAD_GENERATIONS)
+    try:
+        return {} if text is None else {uid: SeenWorkload.model_validate(one) for uid, one in loads(text).items()}
+    except (ValueError, AttributeError):
+        return {}
+
+
+def _annotation(seen: Mapping[str, SeenWorkload]) -> Annotation:
+    text = canonical({uid: to_json(one) for uid, one in seen.items()}).decode()
+    return Annotation(labels.ANNOTATION_WORKLOAD_GENERATIONS, text, "a workload that mounts it has changed")
+
 
 REQUEUE_AFTER: Final = 10.0
 """Seconds after which a progressing artifact is looked at again (AR-103)."""

@@ -1,14 +1,14 @@
-"""The PersistentVolumeClaim of an artifact (AR-104, AR-105, AR-210…AR-214)."""
+"""The claim of an artifact, and how large it has to be."""
 
 from datetime import datetime
+from functools import lru_cache
 from typing import Final
 
 from aim_artifacts.conditions import DOWNLOAD_COMPLETE, VERIFIED
 from aim_artifacts.indexes import CLAIMS_BY_NAMESPACE, EVERYWHERE, owning_artifacts
 from aim_artifacts.limits.quota import Limits
-from aim_artifacts.sizing import headroom_percent, whole_bytes
 from aim_artifacts.source import without_scheme
-from aim_domain import AIMArtifact, RuntimeConfigSpec, child_labels, labels
+from aim_domain import DEFAULT_HEADROOM_PERCENT, AIMArtifact, RuntimeConfigSpec, child_labels, labels
 from aim_domain.naming import claim_name, label_value, optional_label_value
 from aim_domain.parts import ARTIFACT_CLAIMS
 from controller_runtime import (
@@ -22,11 +22,54 @@ from controller_runtime import (
     WriteMode,
     find_condition,
     kind_of,
+    quantity,
     timestamp,
     volume_size,
 )
 from controller_runtime.core import PersistentVolumeClaim
 from controller_runtime.kinds import PERSISTENT_VOLUME_CLAIM
+
+LARGEST_SOURCE: Final = 1 << 50
+"""Largest size in bytes that a size discovery may report (AR-157)."""
+
+
+def stated_size(artifact: AIMArtifact) -> int | None:
+    """Bytes of ``spec.size``; ``None`` when it is absent, zero or unusable (AR-150, AR-203)."""
+    given = whole_bytes(artifact.spec.size)
+    return given if given > 0 else None
+
+
+@lru_cache(maxsize=1024)
+def whole_bytes(text: int | str | None) -> int:
+    """A quantity, rounded up; 0 for one that cannot be read. Kept, because hundreds of volumes are of a few sizes."""
+    parsed = quantity.parse_or_none(text)
+    return 0 if parsed is None else parsed.ceiling
+
+
+def headroom_percent(artifact: AIMArtifact, config: RuntimeConfigSpec) -> int:
+    """Headroom for a volume that is yet to be made (AR-201)."""
+    override = headroom_annotation(artifact.metadata.annotations.get(labels.ANNOTATION_PVC_HEADROOM))
+    if override is not None:
+        return override
+    configured = config.storage.pvc_headroom_percent if config.storage else None
+    return DEFAULT_HEADROOM_PERCENT if configured is None else configured
+
+
+def headroom_annotation(text: str | None) -> int | None:
+    """A percentage stored in an annotation; ``None`` when it is absent or no number."""
+    return int(text) if text is not None and text.isascii() and text.isdecimal() else None
+
+
+def display_size(artifact: AIMArtifact, discovered: int | None) -> str | None:
+    """``status.displaySize``: of the spec if it says a size, else of the discovery (AR-421)."""
+    stated = stated_size(artifact)
+    try:
+        if stated is not None:
+            return quantity.human_size(stated)
+        return None if discovered is None else quantity.human_size(discovered)
+    except quantity.QuantityError:
+        return str(artifact.spec.size) if stated is not None else None
+
 
 CONTROLLER: Final = "artifact"
 """Name of the artifact controller (FW-201)."""

@@ -1,6 +1,32 @@
-"""Condition types and reasons of AIMArtifact and AIMTemplateCache (AR-315, AR-570)."""
+"""Condition types, reasons and annotations of artifacts and caches."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
+
+from aim_domain import AIMArtifact
+from aim_domain.parts import ARTIFACTS
+from controller_runtime import Patch
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """One of them; ``None`` takes it away."""
+
+    name: str
+    value: str | None
+    why: str
+
+
+def annotate(artifact: AIMArtifact, annotations: Sequence[Annotation]) -> tuple[Patch, ...]:
+    """All of them in one guarded patch: a second one would meet the version that the first has made."""
+    if not annotations:
+        return ()
+    metadata = artifact.metadata
+    body = {"metadata": {"annotations": {one.name: one.value for one in annotations}}}
+    why = "; ".join(one.why for one in annotations)
+    return (Patch(ARTIFACTS, metadata.namespace, metadata.name, metadata.resource_version, body, why),)
+
 
 DOWNLOAD_COMPLETE: Final = "DownloadComplete"
 """Domain condition of an artifact; takes no part in the aggregation (AR-310)."""

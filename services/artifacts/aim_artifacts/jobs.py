@@ -1,30 +1,191 @@
-"""The Jobs of an artifact: download and size discovery (AR-150…AR-165, AR-250…AR-257)."""
+"""The Jobs of an artifact: manifests, environment, filters of files and the account that their pods have."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Final
 
+from aim_artifacts import SERVICE_NAME
 from aim_artifacts.claim import CONTROLLER
-from aim_artifacts.download_account import DownloadAccount
-from aim_artifacts.exit_codes import TERMINAL_CODES
-from aim_artifacts.job_environment import MOUNT_PATH, check_size_environment, download_environment
+from aim_artifacts.downloader_contract import DEFAULT_FILTER, TERMINAL_CODES, FilterError, filter_text, selection_of
 from aim_artifacts.settings import ArtifactsSettings
+from aim_artifacts.source import is_hugging_face
 from aim_domain import (
     CHECK_SIZE_RESOURCES,
     DOWNLOAD_RESOURCES,
     AIMArtifact,
+    DownloadFilter,
     RuntimeConfigSpec,
     child_labels,
     labels,
+    merge_env,
+    ordered_by_references,
     pod_annotations,
     settings_hash,
     with_settings,
 )
 from aim_domain.naming import check_size_job_name, download_job_name, label_value
 from aim_domain.parts import ARTIFACT_JOBS
-from controller_runtime import Child, Delete, JsonObject, PodPhase, WriteMode, kind_of, to_json
+from controller_runtime import (
+    FACTS,
+    ApiModel,
+    Child,
+    ClassifiedError,
+    Delete,
+    Effect,
+    Items,
+    JsonObject,
+    PodPhase,
+    View,
+    WriteMode,
+    get_fact,
+    kind_of,
+    loads,
+    to_json,
+)
 from controller_runtime.core import EnvVar, Job, PersistentVolumeClaim, Pod, ResourceRequirements
 from controller_runtime.kinds import JOB
+
+
+def effective_filter(artifact: AIMArtifact, config: RuntimeConfigSpec) -> str:
+    """JSON text for ``AIM_DOWNLOAD_FILTER``: pinned, else spec, else runtime config, else default (AR-400, AR-407)."""
+    pinned = pinned_filter(artifact)
+    if pinned is not None:
+        return pinned
+    storage = config.storage
+    given = artifact.spec.download_filter or (storage.download_filter if storage else None)
+    return filter_text(DEFAULT_FILTER if given is None else to_json(given))
+
+
+def pinned_filter(artifact: AIMArtifact) -> str | None:
+    """The filter of the artifact's first Job; an unreadable annotation counts as none."""
+    text = artifact.metadata.annotations.get(labels.ANNOTATION_RESOLVED_DOWNLOAD_FILTER)
+    value = parse_filter(text)
+    return None if value is None else filter_text(value)
+
+
+def filter_to_pin(artifact: AIMArtifact, config: RuntimeConfigSpec) -> str | None:
+    """What to write into the annotation before the first Job; ``None`` when there is nothing to write (AR-407)."""
+    if not is_hugging_face(artifact.spec.source_uri) or pinned_filter(artifact) is not None:
+        return None
+    return effective_filter(artifact, config)
+
+
+def is_filter_ignored(artifact: AIMArtifact) -> bool:
+    """Whether the artifact carries a filter that has no effect (AR-405)."""
+    return artifact.spec.download_filter is not None and not is_hugging_face(artifact.spec.source_uri)
+
+
+def parse_filter(text: str | None) -> JsonObject | None:
+    """The filter in an annotation; ``None`` when it is absent or unusable."""
+    if not text:
+        return None
+    try:
+        value = loads(text)
+        selection_of(value)
+    except (ValueError, FilterError):
+        return None
+    return value
+
+
+def same_filter(one: DownloadFilter | None, other: JsonObject) -> bool:
+    """Whether two filters mean the same: presence counts, the order of patterns does not (AR-546)."""
+    if one is None:
+        return False
+    return _form(to_json(one)) == _form(other)
+
+
+def _form(value: JsonObject) -> tuple[list[str] | None, list[str] | None]:
+    include, exclude = value.get("include"), value.get("exclude")
+    return None if include is None else sorted(include), None if exclude is None else sorted(exclude)
+
+
+MOUNT_PATH = "/cache"
+"""Where the volume is mounted in the download container (AR-253)."""
+_FILTER = "AIM_DOWNLOAD_FILTER"
+
+
+def download_environment(
+    artifact: AIMArtifact, config: RuntimeConfigSpec, size: int, *, hf_home: str = ""
+) -> tuple[EnvVar, ...]:
+    """Defaults, overridden by the config, overridden by the artifact, with the fixed ones last to have a say.
+
+    Args:
+        hf_home: of a KaiwoConfig, in place of the default (RC-156).
+    """
+    defaults = {
+        "AIM_DOWNLOADER_PROTOCOL": "XET,HF_TRANSFER",
+        "TMPDIR": "/tmp/",  # noqa: S108 - inside the container
+        "HF_HOME": hf_home or "/tmp/.hf",  # noqa: S108 - inside the container
+        "EXPECTED_SIZE_BYTES": str(size),
+        "MOUNT_PATH": MOUNT_PATH,
+        "TARGET_DIR": MOUNT_PATH,
+        "ARTIFACT_NAME": artifact.name,
+        "ARTIFACT_NAMESPACE": artifact.namespace,
+        "STALL_TIMEOUT": "120",
+    }
+    fixed = {name: defaults[name] for name in ("ARTIFACT_NAME", "ARTIFACT_NAMESPACE", "MOUNT_PATH")}
+    merged = merge_env(
+        _variables(defaults), config.env, artifact.spec.env, _variables({**fixed, **_filter(artifact, config)})
+    )
+    return ordered_by_references(merged)
+
+
+def check_size_environment(artifact: AIMArtifact, config: RuntimeConfigSpec) -> tuple[EnvVar, ...]:
+    """What config and artifact say, and the filter; the program has defaults of its own."""
+    return ordered_by_references(merge_env(config.env, artifact.spec.env, _variables(_filter(artifact, config))))
+
+
+def _filter(artifact: AIMArtifact, config: RuntimeConfigSpec) -> dict[str, str]:
+    return {_FILTER: effective_filter(artifact, config)} if is_hugging_face(artifact.spec.source_uri) else {}
+
+
+def _variables(values: dict[str, str]) -> list[EnvVar]:
+    return [EnvVar(name=name, value=value) for name, value in values.items()]
+
+
+DOWNLOAD_ACCOUNT: Final = "download-account"
+"""Effect: sees to it that the account exists. Its key is the namespace: one reading serves all who ask."""
+_FRESH: Final = timedelta(minutes=1)
+"""How long a reading stands for what is: many downloads that begin together cost one."""
+_FAILED_AGAIN: Final = timedelta(seconds=10)
+
+
+class DownloadAccount(ApiModel):
+    """What a Job of the namespace has to know of the account.
+
+    Attributes:
+        pull_secrets: those of ``default``, which a pod has to name itself; none where the account has its own.
+    """
+
+    pull_secrets: Items[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AccountSeen:
+    """How the account stands; one of the first two is there, or neither while nobody has looked.
+
+    Attributes:
+        effects: the reading that is due.
+    """
+
+    account: DownloadAccount | None = None
+    error: ClassifiedError | None = None
+    effects: tuple[Effect, ...] = ()
+
+
+def look_at_account(view: View, namespace: str, settings: ArtifactsSettings, now: datetime) -> AccountSeen:
+    """The account as a reading of these seconds found it, else that reading."""
+    fact = get_fact(view, FACTS, SERVICE_NAME, DOWNLOAD_ACCOUNT, namespace).value
+    if fact is not None and now - _FRESH < fact.observed_at <= now + _FRESH and fact.error is None:
+        return AccountSeen(account=fact.read(DownloadAccount))
+    params = {"namespace": namespace, "account": settings.artifact_service_account}
+    if fact is None or fact.error is None:
+        return AccountSeen(effects=(Effect(DOWNLOAD_ACCOUNT, namespace, params),))
+    return AccountSeen(
+        error=fact.error, effects=(Effect(DOWNLOAD_ACCOUNT, namespace, params, fact.observed_at + _FAILED_AGAIN),)
+    )
+
 
 _USER: Final = 1000
 _BACKOFF_LIMIT: Final = 2

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from aim_artifacts.conditions import DOWNLOAD_COMPLETE, DOWNLOADING, VERIFICATION_FAILED, VERIFIED, VERIFYING
-from aim_artifacts.exit_codes import CATEGORY_OF_CODE, ExitCode
-from aim_artifacts.transfer_progress import COMPLETE, display_percentage, progress_json
+from aim_artifacts.downloader_contract import CATEGORY_OF_CODE, COMPLETE, ExitCode, display_percentage, progress_json
 from aim_domain import AIMArtifact, AIMArtifactStatus
 from controller_runtime import Change, Desired, JsonObject, Observability, condition, to_json
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Final
 
 from aim_artifacts import SERVICE_NAME
-from aim_artifacts.download_account import DOWNLOAD_ACCOUNT, DownloadAccount
+from aim_artifacts.jobs import DOWNLOAD_ACCOUNT, DownloadAccount
 from aim_artifacts.stage import Seen
 from aim_domain import merge_env
 from controller_runtime import FACTS, Component, Effect, Fact, View, get_fact

@@ -1,18 +1,54 @@
-"""The stage in which the size of the weights is found out (AR-150…AR-162)."""
+"""The stage that finds out the size of weights, by a Job and its output."""
 
 from datetime import datetime
+from typing import Final
 
+from aim_artifacts.claim import LARGEST_SOURCE
 from aim_artifacts.conditions import INVALID_SIZE_OUTPUT, RESOURCE_NOT_READY
 from aim_artifacts.job_health import explanation_due, inspect_job_and_pods, pod_reading
 from aim_artifacts.jobs import build_check_size_job, has_other_settings, is_outdated, removal
 from aim_artifacts.secret_watch import has_changed, secrets_of, watch_secrets
 from aim_artifacts.settings import ArtifactsSettings
-from aim_artifacts.size_output import find_size, has_report
 from aim_artifacts.stage import JobSeen, Seen, Stage
 from aim_domain import LogRequest, PodFacts, failed_condition, newest_pod
 from aim_domain.component_names import ComponentName
-from controller_runtime import Component, PodPhase, State, downstream
+from controller_runtime import Component, JsonObject, PodPhase, State, downstream, loads
 from controller_runtime.core import Pod
+
+OUTPUT_LINES: Final = 20
+"""Last lines of the log among which the result is looked for (AR-156)."""
+
+
+def find_size(termination_message: str, log_tail: str | None) -> int | None:
+    """The accepted size in bytes; ``None`` when neither text holds one (AR-156, AR-157)."""
+    report = _report(termination_message) or (None if log_tail is None else _report_in_log(log_tail))
+    return None if report is None else _accepted(report["sizeBytes"])
+
+
+def has_report(termination_message: str) -> bool:
+    """Whether the termination message makes reading the log needless (AR-156)."""
+    return _report(termination_message) is not None
+
+
+def _report_in_log(tail: str) -> JsonObject | None:
+    lines = tail.splitlines()[-OUTPUT_LINES:]
+    return next((report for line in reversed(lines) if (report := _report(line)) is not None), None)
+
+
+def _report(text: str) -> JsonObject | None:
+    try:
+        value = loads(text)
+    except ValueError:
+        return None
+    return value if "sizeBytes" in value else None
+
+
+def _accepted(size: object) -> int | None:
+    # bool is an int to Python, but not a size.
+    if not isinstance(size, int) or isinstance(size, bool):
+        return None
+    return size if 0 < size <= LARGEST_SOURCE else None
+
 
 _JOB = ComponentName.CHECK_SIZE_JOB
 _PODS = ComponentName.CHECK_SIZE_JOB_PODS

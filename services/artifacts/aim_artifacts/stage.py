@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from aim_artifacts.annotations import Annotation
+from aim_artifacts.conditions import Annotation
 from aim_artifacts.limits.quota import NO_LIMITS, Limits
 from aim_artifacts.progress import DownloadOutcome
 from aim_domain import AIMArtifact, ResolvedConfig, RuntimeConfigSpec, has_succeeded

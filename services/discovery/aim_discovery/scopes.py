@@ -1,4 +1,4 @@
-"""What differs between the namespaced and the cluster-scoped kind, as data."""
+"""The two scopes of models and templates, and the namespaces that they work in."""
 
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
@@ -6,8 +6,8 @@ from typing import Any, Final, TypeAlias
 from aim_domain import AIMClusterModel, AIMClusterServiceTemplate, AIMModel, AIMServiceTemplate
 from aim_domain.component_names import ComponentName
 from aim_domain.kinds import AIM_CLUSTER_SERVICE_TEMPLATE, AIM_SERVICE_TEMPLATE
-from aim_domain.parts import CLUSTER_MODELS, CLUSTER_TEMPLATES, MODELS, TEMPLATES
-from controller_runtime import Dependency, Index, Kind, Part, scoped
+from aim_domain.parts import CLUSTER_MODELS, CLUSTER_TEMPLATES, MODELS, NAMESPACES, TEMPLATES
+from controller_runtime import ClassifiedError, Dependency, Index, Kind, Part, View, scoped
 
 Model: TypeAlias = AIMModel | AIMClusterModel
 Template: TypeAlias = AIMServiceTemplate | AIMClusterServiceTemplate
@@ -80,3 +80,26 @@ NAMESPACED_TEMPLATE: Final = TemplateScope("AIMServiceTemplate", "service-templa
 CLUSTER_TEMPLATE: Final = TemplateScope(
     "AIMClusterServiceTemplate", "cluster-service-template", CLUSTER_TEMPLATES, ComponentName.CLUSTER_MODEL
 )
+
+
+@dataclass(frozen=True, slots=True)
+class WorkNamespace:
+    """The namespace that children go to.
+
+    Attributes:
+        usable: it exists and is not going away.
+        errors: why that is not known.
+    """
+
+    usable: bool
+    errors: tuple[ClassifiedError, ...] = ()
+
+
+def work_namespace(view: View, namespace: str) -> WorkNamespace:
+    """State of a namespace; the empty one stands for the cluster."""
+    if not namespace:
+        return WorkNamespace(usable=True)
+    found = view.get(NAMESPACES, None, namespace)
+    if found.error is not None:
+        return WorkNamespace(usable=False, errors=(found.error,))
+    return WorkNamespace(found.value is not None and not found.value.deleting)

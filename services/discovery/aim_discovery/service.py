@@ -1,15 +1,15 @@
-"""What discovery publishes, consumes and reconciles."""
+"""What discovery publishes, consumes and reconciles, and which changes of other objects concern it."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
+from datetime import datetime
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from aim_discovery.effect_kinds import SERVICE_NAME, EffectKind
-from aim_discovery.effects.image_inspection import ImageInspector
+from aim_discovery.effects.image_inspection import ImageInspector, PullSecretReader
 from aim_discovery.effects.job_log import JobLogReader
 from aim_discovery.effects.node_taint import NodeTainter
-from aim_discovery.effects.secrets import PullSecretReader
 from aim_discovery.models.inspection import RetrySchedule
 from aim_discovery.models.reconcile import ModelReconcile
 from aim_discovery.node_taint import reconcile_node
@@ -20,23 +20,26 @@ from aim_discovery.scopes import (
     NAMESPACED_MODEL,
     NAMESPACED_TEMPLATE,
     TEMPLATES_BY_MODEL,
+    Model,
     ModelScope,
+    Template,
     TemplateScope,
 )
 from aim_discovery.settings import DiscoverySettings
-from aim_discovery.shown import SHOWN
 from aim_discovery.templates.caching import CACHES_BY_OWNER
 from aim_discovery.templates.discovery import JOBS_BY_OWNER, PODS_BY_JOB
 from aim_discovery.templates.reconcile import TemplateReconcile
-from aim_discovery.templates.slots import ACTIVE_JOBS, CLUSTER_LINE, LINE, readings
-from aim_discovery.wakes import wakes_of_line
+from aim_discovery.templates.slots import ACTIVE_JOBS, CLUSTER_LINE, LINE, joined, next_in_line, occupies_slot, readings
 from aim_domain import (
     GPUS,
     NAMESPACE_CONFIGS_BY_NAMESPACE,
     POD_ACCESS,
     POD_EFFECTS,
+    SHOWN_OF_OLDER_CONFIGS,
     mirror_credentials,
     pod_readers,
+    shown_of_config,
+    shown_of_pod,
 )
 from aim_domain.parts import (
     CLUSTER_MODELS,
@@ -57,16 +60,94 @@ from aim_domain.parts import (
 from controller_runtime import (
     FACTS,
     ApiVerb,
+    Change,
     EffectRunner,
+    Key,
     KubeClient,
     Reconciler,
+    Resource,
     ServiceDefinition,
+    Shown,
     Verb,
+    View,
+    Wake,
+    WakeBy,
     access,
     writes,
 )
+from controller_runtime.core import Job, Namespace
 from controller_runtime.kinds import NODE, POD, SECRET, SERVICE_ACCOUNT
 from oci_registry import RegistryClient, opened
+
+
+def _of_model(model: Model) -> tuple[object, ...]:
+    conditions = [(one.type, one.status, one.reason) for one in model.status.conditions]
+    return (model.spec, model.status.status, conditions)
+
+
+def _of_template(template: Template) -> tuple[object, ...]:
+    metadata = template.metadata
+    return (template.spec, template.status.status, metadata.labels, metadata.owner_references)
+
+
+def _of_namespace(namespace: Namespace) -> bool:
+    """Whether children may be made in it (DI-010)."""
+    return namespace.deleting
+
+
+SHOWN: Final = (
+    Shown(MODELS, _of_model),
+    Shown(CLUSTER_MODELS, _of_model),
+    Shown(TEMPLATES, _of_template),
+    Shown(CLUSTER_TEMPLATES, _of_template),
+    Shown(RUNTIME_CONFIGS, shown_of_config),
+    Shown(CLUSTER_RUNTIME_CONFIGS, shown_of_config),
+    *SHOWN_OF_OLDER_CONFIGS,
+    Shown(DISCOVERY_PODS, shown_of_pod),
+    Shown(NAMESPACES, _of_namespace),
+)
+
+
+R = TypeVar("R", bound=Resource)
+
+
+def wakes_of_line(namespaced: bool, limit: int) -> tuple[Wake, ...]:
+    """What lets somebody come up; each of these wakes both kinds of templates.
+
+    Args:
+        namespaced: the kind.
+        limit: on active discovery Jobs.
+    """
+
+    def turn(view: View) -> Iterable[Key]:
+        return [one.key for one in next_in_line(view, limit) if bool(one.namespace) is namespaced]
+
+    def of_job(change: Change[Job], view: View) -> Iterable[Key]:
+        before, after = change.before, change.after
+        freed = before is not None and occupies_slot(before) and not (after is not None and occupies_slot(after))
+        return turn(view) if freed else ()
+
+    def of_template(change: Change[R], view: View) -> Iterable[Key]:
+        left = _since(change.before)
+        stands = _since(change.after)
+        return turn(view) if left is not None and (stands is None or stands > left) else ()
+
+    def of_namespace(change: Change[Namespace], view: View) -> Iterable[Key]:
+        gone = change.after is None or change.after.deleting
+        return turn(view) if gone and change.before is not None and not change.before.deleting else ()
+
+    return (
+        WakeBy(DISCOVERY_JOBS, of_job),
+        WakeBy(TEMPLATES, of_template),
+        WakeBy(CLUSTER_TEMPLATES, of_template),
+        WakeBy(NAMESPACES, of_namespace),
+    )
+
+
+def _since(obj: Resource | None) -> datetime | None:
+    template = obj if isinstance(obj, Template) else None
+    return None if template is None else joined(template)
+
 
 _PUBLISHED = (
     MODELS,

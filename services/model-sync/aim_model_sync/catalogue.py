@@ -1,6 +1,6 @@
-"""Which AIMClusterModels there are: those of a source, and those of an image (MS-175…MS-177)."""
+"""The models of a source: which images are selected, and which models exist."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
@@ -8,12 +8,11 @@ from typing import Final
 from aim_domain import AIMClusterModel, AIMClusterModelSource, labels
 from aim_domain.component_names import ComponentName
 from aim_domain.kinds import AIM_CLUSTER_MODEL_SOURCE
-from aim_domain.naming import label_value
+from aim_domain.naming import catalogue_model_name, derive_name, label_value
 from aim_domain.parts import CLUSTER_MODELS
 from aim_model_sync.codes import Code, SyncCode
+from aim_model_sync.conditions import counted
 from aim_model_sync.outcome import Refusal
-from aim_model_sync.selection import model_name
-from aim_model_sync.words import counted
 from controller_runtime import (
     ClassifiedError,
     ConditionStatus,
@@ -26,6 +25,70 @@ from controller_runtime import (
     scoped,
 )
 from oci_registry import ImageReference, InvalidReferenceError, RegistryErrorCode, Repository, parse_image
+
+_NAME_HASH: Final = 6
+_DIGEST_DIGITS: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What is to be done about the candidates.
+
+    Attributes:
+        create: images to make a model of, in candidate order.
+        withheld: number of images that the limit keeps from becoming models.
+        collisions: images whose model name another image has.
+    """
+
+    create: tuple[ImageReference, ...] = ()
+    withheld: int = 0
+    collisions: tuple[ImageReference, ...] = ()
+
+
+def model_name(image: ImageReference) -> str:
+    """Name of the model of an image; it does not depend on the source (MS-182…MS-187)."""
+    repository = image.repository
+    if image.digest is None:
+        return catalogue_model_name(repository.registry, repository.path, image.version)
+    digits = image.digest.removeprefix("sha256:")[:_DIGEST_DIGITS]
+    sources = [repository.registry, repository.path, image.digest]
+    return derive_name([repository.path, digits], sources, hash_length=_NAME_HASH)
+
+
+def choose(
+    candidates: Iterable[ImageReference],
+    *,
+    managed: Collection[ImageReference],
+    has_model: Callable[[ImageReference], bool],
+    is_taken: Callable[[str], bool],
+    capacity: int,
+) -> Choice:
+    """Divide the candidates; the first ones in candidate order win (MS-178).
+
+    Args:
+        managed: images of the source's models.
+        has_model: whether an image has a model that is not the source's (MS-177).
+        is_taken: whether a model of another image has this name.
+        capacity: how many models may still be made.
+    """
+    create: list[ImageReference] = []
+    collisions: list[ImageReference] = []
+    names: set[str] = set()
+    withheld = 0
+    for image in candidates:
+        if image in managed or has_model(image):
+            continue
+        if len(create) >= capacity:
+            withheld += 1
+            continue
+        name = model_name(image)
+        if name in names or is_taken(name):
+            collisions.append(image)
+            continue
+        names.add(name)
+        create.append(image)
+    return Choice(tuple(create), withheld, tuple(collisions))
+
 
 _SOURCE_KIND: Final = "AIMClusterModelSource"
 

@@ -1,4 +1,4 @@
-"""The entries of a model source: what each of them selects (MS-027, MS-038…MS-071, MS-093…MS-097)."""
+"""Selectors of images, with wildcards and versions."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -8,7 +8,6 @@ from typing import Final
 from aim_domain import AIMClusterModelSourceSpec
 from aim_model_sync.codes import SelectorError, SyncCode
 from aim_model_sync.versions import UNCONSTRAINED, Constraints, effective_versions, parse_constraints
-from aim_model_sync.wildcards import WILDCARD, literal_owner, matches
 from controller_runtime import ApiModel
 from oci_registry import (
     DOCKER_HUB,
@@ -21,6 +20,38 @@ from oci_registry import (
     is_registry_host,
     parse_parts,
 )
+
+WILDCARD: Final = "*"
+
+
+def matches(pattern: str, repository: str) -> bool:
+    """Whether the whole name matches; ``*`` stands for any run of characters, ``/`` included, possibly empty.
+
+    Takes time linear in the name for any number of stars: users write the patterns, so a regular expression, which
+    would backtrack, is not used.
+    """
+    first, *rest = pattern.split(WILDCARD)
+    if not rest:
+        return pattern == repository
+    *inner, last = rest
+    end = len(repository) - len(last)
+    position = len(first)
+    if position > end or not repository.startswith(first) or not repository.endswith(last):
+        return False
+    for literal in inner:
+        # The leftmost occurrence leaves the most room for what follows.
+        found = repository.find(literal, position, end)
+        if found < 0:
+            return False
+        position = found + len(literal)
+    return True
+
+
+def literal_owner(pattern: str) -> str | None:
+    """The first path component, if it is literal and something follows it (MS-069)."""
+    owner, slash, _ = pattern.partition("/")
+    return owner if slash and owner and WILDCARD not in owner else None
+
 
 OWNER_LISTED: Final = frozenset({DOCKER_HUB, "ghcr.io"})
 """Registries that list repositories per owner only (MS-069)."""

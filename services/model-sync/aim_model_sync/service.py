@@ -12,8 +12,7 @@ from aim_model_sync.effect_kinds import PULL_SECRETS, SERVICE_NAME, SYNC
 from aim_model_sync.effects.pull_secrets import SecretReader
 from aim_model_sync.effects.sync import SyncRunner
 from aim_model_sync.metrics import source_readings
-from aim_model_sync.model import CONTROLLER
-from aim_model_sync.reconcile import reconciler
+from aim_model_sync.reconcile import CONTROLLER, reconciler
 from aim_model_sync.settings import ModelSyncSettings
 from controller_runtime import (
     FACTS,

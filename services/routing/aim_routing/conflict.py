@@ -1,8 +1,4 @@
-"""Two services on overlapping addresses of one gateway (RT-121…RT-127, RT-210…RT-213).
-
-What counts are the routes that exist, and since when each has its address. Each service looks only at its own
-overlaps: the services that wait for an address need not be known, and an address that is served stays with its holder.
-"""
+"""Services that have the same address or backend."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -11,10 +7,10 @@ from typing import Final
 
 from aim_domain import AIMService, HTTPRoute, ParentReference, labels, spans_namespaces
 from aim_domain.kinds import AIM_SERVICE
-from aim_domain.naming import http_route_name
+from aim_domain.naming import NamingError, http_route_name, inference_service_name
 from aim_domain.parts import HTTP_ROUTES, SERVICES
-from aim_routing.acceptance import HTTP_ROUTE_READY, accepted_message
 from aim_routing.address import Address, canonical_hostnames
+from aim_routing.route import HTTP_ROUTE_READY, accepted_message
 from controller_runtime import (
     ClassifiedError,
     Depth,
@@ -24,7 +20,32 @@ from controller_runtime import (
     OwnerReference,
     View,
     find_condition,
+    scoped,
 )
+
+
+def _backend(service: AIMService) -> list[str]:
+    try:
+        return [scoped(service.namespace, inference_service_name(service.name, service.namespace))]
+    except NamingError:
+        return []
+
+
+SERVICES_BY_BACKEND = Index(SERVICES, "backend", _backend)
+"""Services by the name of their InferenceService."""
+
+
+def older_namesake(view: View, service: AIMService) -> AIMService | None:
+    """The service that has the InferenceService's name by right, if it is another one."""
+    sharing = [one for name in _backend(service) for one in view.select(SERVICES_BY_BACKEND, name).items]
+    older = [one for one in sharing if one.uid != service.uid and not one.deleting and _age(one) < _age(service)]
+    return min(older, key=_age, default=None)
+
+
+def _age(service: AIMService) -> tuple[str, str]:
+    created = service.metadata.creation_timestamp
+    return (created.isoformat() if created else "", service.uid)
+
 
 PATH_CONFLICT: Final = "PathConflict"
 _EVER: Final = datetime.min.replace(tzinfo=UTC)
@@ -172,7 +193,7 @@ def _precedes(rival: _Rival, service: AIMService, claim: Claim) -> bool:
     """A route that exists precedes every new claim, but in one second the age of the services decides (RT-210)."""
     if claim.tenure is Tenure.MOVED:
         return True
-    age = _age(service)
+    age = _rank(service)
     if claim.tenure is Tenure.FIRST:
         return rival.since != claim.since or rival.age < age
     return (rival.since, rival.age) < (claim.since, age)
@@ -203,9 +224,9 @@ def _rival(view: View, service: AIMService, address: Address, route: HTTPRoute) 
     since = claimed_at(route, other)
     if other is None:
         # Its service is gone, the route not yet: it still serves, so it counts until then, as of its own age.
-        return _Rival(since, _age(route), route.namespace, owner.name, address.is_shadowed_by(claimed), allows=False)
+        return _Rival(since, _rank(route), route.namespace, owner.name, address.is_shadowed_by(claimed), allows=False)
     allows = route.namespace != service.namespace and spans_namespaces(view, other)
-    return _Rival(since, _age(other), route.namespace, other.name, address.is_shadowed_by(claimed), allows)
+    return _Rival(since, _rank(other), route.namespace, other.name, address.is_shadowed_by(claimed), allows)
 
 
 def _owner(route: HTTPRoute) -> OwnerReference | None:
@@ -213,6 +234,6 @@ def _owner(route: HTTPRoute) -> OwnerReference | None:
     return next((one for one in owners if one.controller and one.kind == AIM_SERVICE.kind), None)
 
 
-def _age(one: AIMService | HTTPRoute) -> _Age:
+def _rank(one: AIMService | HTTPRoute) -> _Age:
     created = one.metadata.creation_timestamp
     return (created.isoformat() if created else "", one.namespace, one.name, one.uid)

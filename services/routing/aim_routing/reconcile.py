@@ -18,19 +18,7 @@ from aim_domain import (
 from aim_domain.kinds import AIM_SERVICE
 from aim_domain.naming import http_route_name, inference_service_name
 from aim_domain.parts import GATEWAYS, HTTP_ROUTES
-from aim_routing.acceptance import (
-    BACKEND_NOT_FOUND,
-    HTTP_ROUTE_READY,
-    PENDING,
-    acceptance,
-    awaiting,
-    broken,
-    pending,
-    served,
-    verdict,
-)
 from aim_routing.address import Address
-from aim_routing.backend_name import older_namesake
 from aim_routing.conflict import (
     PATH_CONFLICT,
     Claim,
@@ -39,12 +27,25 @@ from aim_routing.conflict import (
     address_in_effect,
     address_of,
     claim_of,
+    older_namesake,
     rivals_of,
     shared_path_event,
 )
 from aim_routing.path import PathProblem, path_of
 from aim_routing.reservation import NO_LIMITS, limits_of
-from aim_routing.route import build_route, stream_event
+from aim_routing.route import (
+    BACKEND_NOT_FOUND,
+    HTTP_ROUTE_READY,
+    PENDING,
+    acceptance,
+    awaiting,
+    broken,
+    build_route,
+    pending,
+    served,
+    stream_event,
+    verdict,
+)
 from controller_runtime import (
     BRIEFLY,
     GRACE_PERIOD,

@@ -11,9 +11,9 @@ from typing import Final
 from aim_domain import AIMClusterRuntimeConfig, AIMService
 from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS
 from aim_domain.path_template import PathTemplateError
-from aim_routing.acceptance import broken
 from aim_routing.address import ANY_HOST, Address
 from aim_routing.path import normalise
+from aim_routing.route import broken
 from controller_runtime import ClassifiedError, Desired, View
 
 PATH_RESERVED: Final = "PathReserved"

@@ -15,10 +15,9 @@ from aim_domain.parts import (
     RUNTIME_CONFIGS,
     SERVICES,
 )
-from aim_routing.acceptance import HTTP_ROUTE_READY
-from aim_routing.backend_name import SERVICES_BY_BACKEND
-from aim_routing.conflict import ROUTES_BY_ADDRESS, read_of_others
+from aim_routing.conflict import ROUTES_BY_ADDRESS, SERVICES_BY_BACKEND, read_of_others
 from aim_routing.reconcile import reconcile
+from aim_routing.route import HTTP_ROUTE_READY
 from controller_runtime import (
     FACTS,
     Change,

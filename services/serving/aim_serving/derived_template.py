@@ -16,10 +16,9 @@ from aim_domain import (
 from aim_domain.kinds import AIM_SERVICE_TEMPLATE
 from aim_domain.naming import HASH_LENGTH, HashSource, derive_name
 from aim_domain.parts import TEMPLATES
-from aim_serving.hardware import CanonicalValue, canonical_hardware
+from aim_serving.containers import CanonicalValue, canonical_hardware, written_hardware, written_resources
 from aim_serving.references import Template, scope_of
-from aim_serving.template_traits import traits_of
-from aim_serving.written_quantities import written_hardware, written_resources
+from aim_serving.template_selection import traits_of
 from controller_runtime import Child, JsonObject, WriteMode, kind_of, to_json
 
 _SHORT_HASH: Final = 4

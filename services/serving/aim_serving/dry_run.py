@@ -6,8 +6,7 @@ from typing import Final
 
 from aim_domain import AIMService, child_labels, labels
 from aim_domain.parts import SERVICE_PLANS
-from aim_serving.left_at_zero import AWAKENING
-from aim_serving.scaler_leftovers import SCALER_REMOVAL
+from aim_serving.autoscaling import AWAKENING, SCALER_REMOVAL
 from controller_runtime import (
     Child,
     Delete,

@@ -13,7 +13,7 @@ from aim_domain.parts import (
     TEMPLATE_CACHES,
     TEMPLATES,
 )
-from aim_serving.gpu_fit import GPU_NODES, GPU_SIZES
+from aim_serving.gpu import GPU_NODES, GPU_SIZES
 from aim_serving.workload_health import is_telling
 from controller_runtime import Depth, Index, label_index, owner_index, scoped
 from controller_runtime.core import Event

@@ -1,32 +1,73 @@
-"""The InferenceService of a service, in every field (serving.md sections 9 and 10)."""
+"""The InferenceService of a service: its manifest, how its pods are replaced, and what of a present one is kept."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 from typing import Final
 
 from aim_domain import (
     AIMService,
+    EventsOf,
+    InferenceService,
+    LogOf,
     PodDefaults,
+    PodFacts,
+    ResolvedConfig,
     RuntimeConfigSpec,
     child_labels,
+    inspect_pods,
+    is_pod_ready,
     labels,
+    newest_refusal,
     pod_annotations,
     strategy_of,
     with_settings,
+    words_of,
 )
+from aim_domain.component_names import ComponentName
 from aim_domain.kinds import INFERENCE_SERVICE
 from aim_domain.naming import optional_label_value
-from aim_domain.parts import INFERENCE_SERVICES
-from aim_serving.cache_volumes import Volumes
-from aim_serving.container_env import container_env
-from aim_serving.container_resources import container_resources
-from aim_serving.pod_security import OF_CONTAINER, OF_POD
-from aim_serving.profile_mount import ProfileMount
-from aim_serving.references import Template
+from aim_domain.parts import INFERENCE_SERVICES, SERVICES
+from aim_serving.containers import container_env, container_resources
+from aim_serving.references import Model, Template
 from aim_serving.replicas import Scaling, scaling_annotations
-from aim_serving.template_traits import metadata_of
-from controller_runtime import Child, JsonObject, kind_of, to_json
-from controller_runtime.core import LocalObjectReference, ResourceRequirements
+from aim_serving.template_selection import metadata_of
+from aim_serving.volumes import ProfileMount, Volumes
+from controller_runtime import (
+    ERROR_STATES,
+    Child,
+    Component,
+    Effect,
+    FieldOwner,
+    JsonObject,
+    Patch,
+    PodPhase,
+    State,
+    canonical,
+    find_condition,
+    kind_of,
+    to_json,
+)
+from controller_runtime.core import LocalObjectReference, Namespace, Pod, ResourceRequirements
+
+_RESTRICTED: Final = "restricted"
+_USER: Final = 65532
+"""That of the discovery Job, which runs the same image (DI-252)."""
+
+OF_POD: Final[Mapping[str, JsonObject]] = MappingProxyType(
+    {"securityContext": {"runAsNonRoot": True, "runAsUser": _USER, "seccompProfile": {"type": "RuntimeDefault"}}}
+)
+OF_CONTAINER: Final[Mapping[str, JsonObject]] = MappingProxyType(
+    {"securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}}
+)
+
+
+def is_restricted(namespace: Namespace | None) -> bool:
+    """Whether pods that do not say so are refused."""
+    return namespace is not None and namespace.metadata.labels.get(labels.POD_SECURITY) == _RESTRICTED
+
 
 CONTAINER: Final = "kserve-container"
 HTTP_PORT: Final = 8000
@@ -155,3 +196,134 @@ def pull_secrets(*levels: Iterable[LocalObjectReference]) -> list[JsonObject]:
     """Union by name, in the order of the levels (SV-151)."""
     names = dict.fromkeys(secret.name for level in levels for secret in level if secret.name)
     return [{"name": name} for name in names]
+
+
+_REVISION: Final = "pod-template-hash"
+_PODS: Final = ComponentName.INFERENCE_SERVICE_PODS
+_ON_THE_WAY: Final = frozenset({"PodsReady", "PodsStarting", "PodsPending", "PodsProgressing", "Pulling", "NoPods"})
+"""What new pods say of themselves while a rollout goes on as it should."""
+_UNSCHEDULED: Final = "FailedScheduling"
+_RECREATE: Final = (
+    "free what the new pod asks for, or set spec.deploymentStrategy.type to Recreate, which ends the former pod first"
+)
+_REFUSED: Final = "correct what it names, or set predictors of the runtime config"
+
+
+def with_rollout(component: Component, pods: Sequence[Pod], log_of: LogOf, events_of: EventsOf) -> Component:
+    """The component of the pods; where those of a new revision are held up while former ones serve, that (SV-322)."""
+    if component.effective_state is not State.READY:
+        return component
+    staying = [pod for pod in pods if not pod.deleting]
+    serving = [pod for pod in staying if _is_serving(pod)]
+    latest = max(staying, key=lambda pod: (_created(pod), pod.name), default=None)
+    if not serving or latest is None or any(_revision(pod) == _revision(latest) for pod in serving):
+        return component
+    new = [pod for pod in staying if _revision(pod) == _revision(latest)]
+    told = inspect_pods(_PODS, new, log_of=log_of, events_of=events_of)
+    if told.effective_reason in _ON_THE_WAY:
+        return component
+    remedy = f"; {_RECREATE}" if told.effective_reason == _UNSCHEDULED else ""
+    message = f"pod {latest.key} of the new revision: {told.effective_message}; {_still(serving)}{remedy}"
+    state = told.effective_state if told.effective_state in ERROR_STATES else State.STARTING
+    return Component(_PODS, state, told.effective_reason, message)
+
+
+def with_refusal(
+    component: Component, pods: Sequence[Pod], workload: InferenceService, facts: PodFacts
+) -> tuple[Component, tuple[Effect, ...], datetime | None]:
+    """The component where something refuses the pods of an InferenceService that is not ready (SV-321).
+
+    Besides, what is to be read to know that, and when to look again; nothing while a pod is there that says more.
+    """
+    if component.errors and component.effective_reason != "NoPods":
+        return component, (), None
+    if any(not _is_serving(pod) for pod in pods):
+        return component, (), None
+    since = _waiting_since(workload)
+    left = facts.patience(since)
+    if left is not None:
+        return component, (), facts.now + timedelta(seconds=left)
+    effects = facts.due_replica_set_events(workload)
+    event = newest_refusal(facts.replica_set_events(workload), f"{workload.name}-predictor-")
+    if event is None or (event.last_seen is not None and any(_created(pod) > event.last_seen for pod in pods)):
+        return component, effects, None
+    still = f"; {_still(pods)}" if pods else ""
+    message = f"ReplicaSet {event.involved_object.name} cannot create a pod: {words_of(event)}{still}; {_REFUSED}"
+    return Component(_PODS, State.STARTING if pods else State.PENDING, event.reason, message), effects, None
+
+
+def _waiting_since(workload: InferenceService) -> datetime | None:
+    """Since when the InferenceService is not ready."""
+    ready = find_condition(workload.status.conditions, "Ready")
+    changed = None if ready is None else ready.last_transition_time
+    return changed or workload.metadata.creation_timestamp
+
+
+def _still(serving: Sequence[Pod]) -> str:
+    return f"pod {serving[0].key} of the former revision still serves"
+
+
+def _revision(pod: Pod) -> str:
+    return pod.metadata.labels.get(_REVISION, "")
+
+
+def _created(pod: Pod) -> datetime:
+    return pod.metadata.creation_timestamp or datetime.min.replace(tzinfo=UTC)
+
+
+def _is_serving(pod: Pod) -> bool:
+    return pod.status.phase is PodPhase.RUNNING and is_pod_ready(pod)
+
+
+_DIGITS: Final = 16
+_OF_ROUTING: Final = "routing"
+_UNSAID: Final = PodDefaults()
+
+
+def is_left(workload: InferenceService | None) -> bool:
+    """Whether the Go operator still owns fields of it (FW-517)."""
+    entries = () if workload is None else workload.metadata.managed_fields
+    return any(
+        FieldOwner(one.manager, one.operation, one.subresource) in INFERENCE_SERVICES.predecessors for one in entries
+    )
+
+
+def asked_for(service: AIMService, template: Template, model: Model, config: ResolvedConfig) -> str:
+    """A digest of what users say about the pods of a service.
+
+    Not of what discovery reports, as that is read anew when the services change; nor of routes, which are no pods.
+    """
+    spec = {name: value for name, value in to_json(service.spec).items() if name != _OF_ROUTING}
+    asked = {
+        "service": spec,
+        "template": [template.name, to_json(template.spec)],
+        "model": to_json(model.spec),
+        "env": [to_json(variable) for variable in config.spec.env],
+        # Of these only what is said: a default of the next release is nobody's wish.
+        "pods": {name: value for name, value in asdict(config.pods).items() if value != getattr(_UNSAID, name)},
+    }
+    if config.spec.predictors is not None:
+        asked["predictors"] = to_json(config.spec.predictors)
+    return hashlib.sha256(canonical(asked)).hexdigest()[:_DIGITS]
+
+
+def is_kept(service: AIMService, workload: InferenceService | None, asked: str) -> bool:
+    """Whether the InferenceService stays as it is: it was left, and what is asked for was not changed since."""
+    return is_left(workload) and _noted(service) in ("", asked)
+
+
+def notes(service: AIMService, workload: InferenceService | None, asked: str) -> tuple[Patch, ...]:
+    """What is remembered on the service while its InferenceService is kept, and forgotten when that is its own."""
+    if is_left(workload):
+        wanted, why = asked, "its InferenceService stays as it was left"
+        missing = not _noted(service)
+    else:
+        wanted, why = None, "its InferenceService is made by this service now"
+        missing = bool(_noted(service)) and workload is not None
+    body = {"metadata": {"annotations": {labels.ANNOTATION_KEPT_WORKLOAD: wanted}}}
+    patch = Patch(SERVICES, service.namespace, service.name, service.metadata.resource_version, body, why)
+    return (patch,) if missing else ()
+
+
+def _noted(service: AIMService) -> str:
+    return service.metadata.annotations.get(labels.ANNOTATION_KEPT_WORKLOAD, "")

@@ -18,36 +18,51 @@ from aim_domain import (
 from aim_domain.component_names import COMPONENT_ORDER, ComponentName
 from aim_domain.naming import optional_label_value
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACTS, NAMESPACES
-from aim_serving.cache_health import CacheState, CacheVerdict, judge_cache
-from aim_serving.cache_repair import env_patches
-from aim_serving.cache_volumes import (
+from aim_serving.autoscaling import awakening, scaler_removal
+from aim_serving.containers import contradiction
+from aim_serving.dry_run import dry_run_condition, former_plan, is_dry_run, told_instead
+from aim_serving.inference_service import (
+    ModelPart,
+    asked_for,
+    build_inference_service,
+    is_kept,
+    is_restricted,
+    notes,
+    resources_of,
+)
+from aim_serving.model import ModelResult, find_model, model_component
+from aim_serving.references import Model, Template, described, is_ready
+from aim_serving.replicas import autoscaling_in_effect, replicas_in_effect, runtime_status
+from aim_serving.status import (
+    Beginning,
+    cache_json,
+    references_json,
+    route_component,
+    runtime_json,
+    service_status,
+    together,
+)
+from aim_serving.template import TemplateResult, TemplateUse, ready_template, template_component, use_template
+from aim_serving.template_cache import (
+    CacheState,
+    CacheVerdict,
+    env_patches,
+    find_cache,
+    judge_cache,
+    mode_of,
+    new_cache,
+)
+from aim_serving.volumes import (
+    ProfileMount,
     Volumes,
     claims_of_cache,
     claims_of_workload,
     lacks_volumes,
     made_of,
+    profile_mount,
     volumes_of_cache,
     volumes_of_workload,
 )
-from aim_serving.container_resources import contradiction
-from aim_serving.dry_run import dry_run_condition, former_plan, is_dry_run, told_instead
-from aim_serving.inference_service import ModelPart, build_inference_service, resources_of
-from aim_serving.kept_workload import asked_for, is_kept, notes
-from aim_serving.left_at_zero import awakening
-from aim_serving.model_health import model_component
-from aim_serving.model_search import ModelResult, find_model
-from aim_serving.pod_security import is_restricted
-from aim_serving.profile_mount import ProfileMount, profile_mount
-from aim_serving.readiness import Beginning, together
-from aim_serving.references import Model, Template, described, is_ready
-from aim_serving.replicas import autoscaling_in_effect, replicas_in_effect, runtime_status
-from aim_serving.route_health import route_component
-from aim_serving.scaler_leftovers import scaler_removal
-from aim_serving.status import cache_json, references_json, runtime_json, service_status
-from aim_serving.template_cache import find_cache, mode_of, new_cache
-from aim_serving.template_health import template_component
-from aim_serving.template_search import TemplateResult, ready_template
-from aim_serving.template_use import TemplateUse, use_template
 from aim_serving.workload import Observation, Workload, observe_workload, read_workload
 from controller_runtime import (
     Category,

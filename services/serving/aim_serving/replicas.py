@@ -17,8 +17,7 @@ from aim_domain import (
     labels,
 )
 from aim_domain.naming import autoscaler_name, predictor_name
-from aim_serving.hardware import exact_number
-from aim_serving.written_quantities import written
+from aim_serving.containers import exact_number, written
 from controller_runtime import (
     Category,
     ClassifiedError,

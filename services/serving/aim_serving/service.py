@@ -1,10 +1,21 @@
-"""What serving publishes, consumes and reconciles."""
+"""What serving publishes, consumes and reconciles, and which changes of other objects concern it."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
 
-from aim_domain import POD_ACCESS, POD_EFFECTS, AimSettings, labels, pod_readers
+from aim_domain import (
+    POD_ACCESS,
+    POD_EFFECTS,
+    SHOWN_OF_OLDER_CONFIGS,
+    AIMArtifact,
+    AIMService,
+    AimSettings,
+    labels,
+    pod_readers,
+    shown_of_config,
+    shown_of_pod,
+)
 from aim_domain.component_names import ROUTE_RECONCILED, ComponentName
 from aim_domain.parts import (
     ARTIFACT_CLAIMS,
@@ -29,32 +40,124 @@ from aim_domain.parts import (
     TEMPLATES,
 )
 from aim_serving import SERVICE_NAME, indexes
+from aim_serving.autoscaling import AWAKENING, SCALER_REMOVAL, SCALER_REPORT
 from aim_serving.cleanup import finalize
-from aim_serving.effects.awakening import DEPLOYMENT, Awakener
+from aim_serving.effects.autoscaling import DEPLOYMENT, REMOVED, SCALED_OBJECT, Awakener, ScalerReader, ScalerRemover
 from aim_serving.effects.gpu_free import GpuReader
-from aim_serving.effects.scaler_removal import REMOVED, SCALED_OBJECT, ScalerRemover
-from aim_serving.effects.scaler_report import ScalerReader
-from aim_serving.gpu_free import GPU_FREE
-from aim_serving.left_at_zero import AWAKENING
-from aim_serving.older_config import reconcile_kaiwo_config, reconcile_namespace_config
+from aim_serving.gpu import GPU_FREE
+from aim_serving.inference_service import is_restricted
 from aim_serving.reconcile import CONTROLLER, reconcile
-from aim_serving.runtime_config import reconcile_cluster_config, reconcile_config
-from aim_serving.scaler_leftovers import SCALER_REMOVAL
-from aim_serving.scaler_report import SCALER_REPORT
-from aim_serving.shown import SHOWN
+from aim_serving.references import Model, Template, expects_no_template, own_words
+from aim_serving.runtime_config import (
+    reconcile_cluster_config,
+    reconcile_config,
+    reconcile_kaiwo_config,
+    reconcile_namespace_config,
+)
+from aim_serving.template_cache import has_failed
 from controller_runtime import (
     FACTS,
     ApiVerb,
+    ConditionStatus,
     EffectRunner,
     KubeClient,
     Reconciler,
+    Resource,
     ServiceDefinition,
+    Shown,
     StatusOwnership,
+    StatusValue,
     Verb,
     access,
+    find_condition,
     writes,
 )
+from controller_runtime.core import HorizontalPodAutoscaler, Namespace
 from controller_runtime.kinds import POD
+
+_WITHOUT_COMPLAINT: Final = (StatusValue.READY, StatusValue.PENDING, StatusValue.PROGRESSING)
+_WATCHED_HPA_CONDITIONS: Final = ("ScalingActive", "AbleToScale")
+
+
+def _of_model(model: Model) -> tuple[object, ...]:
+    """Progress reports in conditions change nothing that serving reads; what has failed is quoted."""
+    metadata = model.metadata
+    own = (model.deleting, metadata.generation, metadata.labels, metadata.owner_references)
+    return (*own, model.status.status, _complaint(model), expects_no_template(model))
+
+
+def _of_template(template: Template) -> tuple[object, ...]:
+    metadata, status = template.metadata, template.status
+    return (
+        template.deleting,
+        metadata.generation,
+        metadata.labels,
+        metadata.owner_references,
+        status.status,
+        status.profile,
+        status.resolved_hardware,
+        status.resolved_node_affinity,
+        status.model_sources,
+        _complaint(template),
+    )
+
+
+def _complaint(obj: Model | Template) -> str:
+    return "" if obj.status.status in _WITHOUT_COMPLAINT else own_words(obj)
+
+
+def _of_artifact(artifact: AIMArtifact) -> tuple[object, ...]:
+    """Only whether it has failed: who waits for it follows the cache (SV-134…SV-137)."""
+    return (artifact.deleting, artifact.status.status, has_failed(artifact))
+
+
+def _of_autoscaler(hpa: HorizontalPodAutoscaler) -> tuple[object, ...]:
+    """Replicas and the two conditions count; metric values do not (SV-253, FW-114)."""
+    spec, status = hpa.spec, hpa.status
+    return (
+        spec.min_replicas,
+        spec.max_replicas,
+        status.current_replicas,
+        status.desired_replicas,
+        *(_condition(hpa, type_) for type_ in _WATCHED_HPA_CONDITIONS),
+    )
+
+
+def _condition(hpa: HorizontalPodAutoscaler, type_: str) -> tuple[ConditionStatus, str] | None:
+    """What does not work is quoted; what works may say another number every few seconds."""
+    found = find_condition(hpa.status.conditions, type_)
+    return (found.status, "" if found.status is ConditionStatus.TRUE else found.message) if found else None
+
+
+def _of_other_service(service: AIMService) -> tuple[object, ...]:
+    """Whether it demands a shared cache (SV-234)."""
+    return (service.deleting, service.metadata.generation, service.status.resolved_template)
+
+
+def _leaving(obj: Resource) -> bool:
+    return obj.deleting
+
+
+def _of_namespace(namespace: Namespace) -> tuple[bool, bool]:
+    return namespace.deleting, is_restricted(namespace)
+
+
+SHOWN: Final = (
+    Shown(MODELS, _of_model),
+    Shown(CLUSTER_MODELS, _of_model),
+    Shown(TEMPLATES, _of_template),
+    Shown(CLUSTER_TEMPLATES, _of_template),
+    Shown(RUNTIME_CONFIGS, shown_of_config),
+    Shown(CLUSTER_RUNTIME_CONFIGS, shown_of_config),
+    *SHOWN_OF_OLDER_CONFIGS,
+    Shown(ARTIFACTS, _of_artifact),
+    Shown(ARTIFACT_CLAIMS, _leaving),
+    Shown(PREDICTOR_PODS, shown_of_pod),
+    Shown(AUTOSCALERS, _of_autoscaler),
+    Shown(NAMESPACES, _of_namespace),
+    Shown(SERVICES, _of_other_service),
+)
+
 
 PUBLISHED: Final = (
     SERVICES,

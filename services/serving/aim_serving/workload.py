@@ -10,16 +10,23 @@ from aim_domain.kinds import AIM_SERVICE
 from aim_domain.naming import NamingError, inference_service_name
 from aim_domain.parts import AUTOSCALERS, INFERENCE_SERVICES
 from aim_serving import SERVICE_NAME
-from aim_serving.autoscaler_health import SCALED_TO_ZERO, WAITING_FOR_METRICS, autoscaler_component, metrics_due
-from aim_serving.gpu_fit import with_gpu_fit
+from aim_serving.autoscaling import (
+    SCALED_TO_ZERO,
+    WAITING_FOR_METRICS,
+    autoscaler_component,
+    left_at_zero,
+    metrics_due,
+    reading,
+    reported,
+)
+from aim_serving.gpu import with_gpu_fit
 from aim_serving.indexes import EVENTS_BY_OBJECT, PODS_BY_WORKLOAD
-from aim_serving.left_at_zero import left_at_zero
-from aim_serving.pod_steps import Explained, held_back
+from aim_serving.inference_service import with_refusal, with_rollout
 from aim_serving.replicas import AutoscalerClass, Scaling, hpa_name, is_scaled_to_zero, scaling_of
-from aim_serving.rollout import with_refusal, with_rollout
-from aim_serving.scaler_report import reading, reported
 from aim_serving.workload_health import (
+    Explained,
     absent_workload,
+    held_back,
     invalid_workload,
     left_workload,
     occupied,

@@ -1,13 +1,17 @@
-"""Component ``InferenceService``: what KServe says about it (SV-190…SV-197, SV-275)."""
+"""Whether the InferenceService and its pods work, and the steps of a pod that starts (serving.md section 11)."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Final
 
 from aim_domain import InferenceService
 from aim_domain.component_names import ComponentName
 from controller_runtime import (
+    BRIEFLY,
+    ERROR_STATES,
     Category,
     ClassifiedError,
     Component,
@@ -17,7 +21,7 @@ from controller_runtime import (
     State,
     find_condition,
 )
-from controller_runtime.core import Event
+from controller_runtime.core import Event, Pod
 
 CREATING: Final = "CreatingRuntime"
 _NO_KNATIVE: Final = "ServerlessModeRejected"
@@ -156,3 +160,55 @@ def _component(state: State, reason: str, message: str, error: ClassifiedError |
         () if error is None else (error,),
         is_input=error is not None,
     )
+
+
+_EARLIER: Final[Mapping[str, State]] = MappingProxyType(
+    {
+        "NoPods": State.PROGRESSING,
+        "PodsPending": State.PENDING,
+        "PodsStarting": State.STARTING,
+    }
+)
+"""Steps of the same start that may stand for another moment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """Whether everything has been read that may give the state of the pods another reason."""
+
+    events: bool
+    logs: bool
+
+    def explain(self, state: State) -> bool:
+        """Whether this state is known with its reason."""
+        return self.events if state is State.PENDING else self.logs or state not in ERROR_STATES
+
+
+def held_back(component: Component, pods: Sequence[Pod], explained: Explained, *, workload_ready: bool) -> Component:
+    """The component of the pods, held if it is a step that will be overtaken or has still to be explained."""
+    if not explained.explain(component.effective_state):
+        return component.hold_until_known(over=_EARLIER)
+    since = _since(component.effective_reason, pods, workload_ready=workload_ready)
+    return component if since is None else component.hold_for(BRIEFLY, since=since, over=_EARLIER)
+
+
+def _since(reason: str, pods: Sequence[Pod], *, workload_ready: bool) -> datetime | None:
+    if reason == "PodsStarting":
+        return _latest(_starts(pods))
+    if reason == "PodsReady" and not workload_ready:
+        return _latest(_readiness(pods))
+    return None
+
+
+def _starts(pods: Iterable[Pod]) -> list[datetime | None]:
+    statuses = (status for pod in pods for status in pod.status.container_statuses)
+    return [status.state.running.started_at for status in statuses if status.state.running is not None]
+
+
+def _readiness(pods: Iterable[Pod]) -> list[datetime | None]:
+    found = (find_condition(pod.status.conditions, "Ready") for pod in pods)
+    return [one.last_transition_time for one in found if one is not None and one.status is ConditionStatus.TRUE]
+
+
+def _latest(moments: Iterable[datetime | None]) -> datetime | None:
+    return max((moment for moment in moments if moment is not None), default=None)

@@ -6,8 +6,8 @@ import pytest
 import pytest_asyncio
 from support.controlplane import RawApi
 
-from aim_artifacts.download_account import DOWNLOAD_ACCOUNT
 from aim_artifacts.effects.account import AccountMaker
+from aim_artifacts.jobs import DOWNLOAD_ACCOUNT
 from aim_local.apiserver import ControlPlane
 from controller_runtime import Effect, EffectError, JsonObject, KubeClient
 from controller_runtime.kube.config import Connection, NoCredentials

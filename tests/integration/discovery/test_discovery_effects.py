@@ -9,8 +9,8 @@ import pytest
 from aiohttp import web
 from support.fake_apiserver import Handler, fake_apiserver, json_answer, list_answer, status_answer, text_answer
 
+from aim_discovery.effects.image_inspection import PullSecretReader
 from aim_discovery.effects.job_log import JobLogReader
-from aim_discovery.effects.secrets import PullSecretReader
 from controller_runtime import Effect, EffectError, JsonObject, KubeClient, TransportSettings, dumps
 
 CORE = "/api/v1/namespaces/ml"

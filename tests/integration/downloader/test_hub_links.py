@@ -7,7 +7,7 @@ import pytest_asyncio
 from httpx2 import Client, ConnectError
 from support.downloads import Ended, FakeHub, Program, serving
 
-from aim_artifacts.downloader.hub_client import EndpointTransport, at_endpoint, may_have_credentials
+from aim_artifacts.downloader.hub import EndpointTransport, at_endpoint, may_have_credentials
 
 URI = "hf://org/model"
 EVERYTHING = "{}"

@@ -12,7 +12,7 @@ from support.downloads import FakeHub, FakeS3, Program, serving
 from aim_artifacts.downloader.environment import trust_authorities
 from aim_artifacts.downloader.error_mapping import download_error
 from aim_artifacts.downloader.failure import DownloadError
-from aim_artifacts.downloader.hub_client import EndpointTransport
+from aim_artifacts.downloader.hub import EndpointTransport
 
 
 def identity(authority: trustme.CA) -> ssl.SSLContext:

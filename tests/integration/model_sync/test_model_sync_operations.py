@@ -12,7 +12,7 @@ from support.nats import eventually
 
 from aim_local.apiserver import ControlPlane
 from aim_local.registry import Fault, ImageStore, LocalRegistry
-from aim_model_sync.selection import model_name
+from aim_model_sync.catalogue import model_name
 from controller_runtime import JsonObject
 from oci_registry import ImageReference, canonical_repository
 

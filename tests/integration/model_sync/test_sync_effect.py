@@ -13,9 +13,8 @@ from support.oci import ON_LOOPBACK
 from aim_local.apiserver import ControlPlane
 from aim_local.registry import BearerAuth, Fault, ImageStore, LocalRegistry
 from aim_model_sync.effect_kinds import PULL_SECRETS, SYNC, SyncParams
-from aim_model_sync.effects.evaluation import Evaluator
 from aim_model_sync.effects.pull_secrets import SecretReader
-from aim_model_sync.effects.sync import SyncRunner
+from aim_model_sync.effects.sync import Evaluator, SyncRunner
 from aim_model_sync.outcome import SelectorState, SyncOutcome
 from aim_model_sync.selectors import SelectorText, resolve
 from aim_model_sync.settings import ModelSyncSettings

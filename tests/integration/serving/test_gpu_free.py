@@ -7,7 +7,7 @@ from support.controlplane import RawApi
 
 from aim_local.apiserver import ControlPlane
 from aim_serving.effects.gpu_free import SHARED_SECONDS, GpuReader
-from aim_serving.gpu_free import GPU_FREE
+from aim_serving.gpu import GPU_FREE
 from controller_runtime import Effect, EffectError, JsonObject, KubeClient
 from controller_runtime.kube.config import Connection, NoCredentials
 from controller_runtime.kube.transport import TransportSettings

@@ -4,12 +4,8 @@ import pytest
 from support.controlplane import RawApi
 
 from aim_local.apiserver import ControlPlane
-from aim_serving.effects.awakening import Awakener
-from aim_serving.effects.scaler_removal import ScalerRemover
-from aim_serving.effects.scaler_report import ScalerReader
-from aim_serving.left_at_zero import AWAKENING
-from aim_serving.scaler_leftovers import SCALER_REMOVAL
-from aim_serving.scaler_report import SCALER_REPORT
+from aim_serving.autoscaling import AWAKENING, SCALER_REMOVAL, SCALER_REPORT
+from aim_serving.effects.autoscaling import Awakener, ScalerReader, ScalerRemover
 from controller_runtime import Effect, JsonObject, KubeClient
 from controller_runtime.kube.config import Connection, NoCredentials
 

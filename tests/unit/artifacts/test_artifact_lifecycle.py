@@ -21,8 +21,8 @@ from support.artifacts import (
 from support.builders import NOW, condition, make
 from support.woken import woken
 
+from aim_artifacts.downloader_contract import progress_json
 from aim_artifacts.indexes import USES_OF_CLAIM, ClaimUse
-from aim_artifacts.transfer_progress import progress_json
 from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_RUNTIME_CONFIG, INFERENCE_SERVICE
 from aim_domain.parts import (
     ARTIFACT_CLAIMS,

@@ -9,13 +9,10 @@ from hypothesis import strategies as st
 from support.artifacts import artifact
 from support.builders import make
 
-from aim_artifacts.claim import claimed_bytes
-from aim_artifacts.download_filter import effective_filter
-from aim_artifacts.exit_codes import FailureCategory
-from aim_artifacts.failures import inspect_job_pods
-from aim_artifacts.file_selection import parse_selection
-from aim_artifacts.job_environment import check_size_environment, download_environment
-from aim_artifacts.sizing import whole_bytes
+from aim_artifacts.claim import claimed_bytes, whole_bytes
+from aim_artifacts.downloader_contract import FailureCategory, parse_selection
+from aim_artifacts.job_health import inspect_job_pods
+from aim_artifacts.jobs import check_size_environment, download_environment, effective_filter
 from aim_domain import AIMArtifact, RuntimeConfigSpec, masked, merge_env
 from controller_runtime import JsonObject, State, volume_size
 from controller_runtime.core import EnvVar, Pod

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from support.artifacts import artifact
 
-from aim_artifacts.download_filter import effective_filter
 from aim_artifacts.downloader import hub, s3_verification
 from aim_artifacts.downloader.download import _check_space
 from aim_artifacts.downloader.environment import read_environment
@@ -16,9 +15,9 @@ from aim_artifacts.downloader.protocols import PROTOCOL_VARIABLES, run_attempts
 from aim_artifacts.downloader.reporter import NoReporter
 from aim_artifacts.downloader.s3 import RemoteObject
 from aim_artifacts.downloader.s3_client import endpoint_of, open_client
-from aim_artifacts.exit_codes import ExitCode
-from aim_artifacts.file_selection import FilterError, parse_selection
-from aim_artifacts.size_output import find_size
+from aim_artifacts.downloader_contract import ExitCode, FilterError, parse_selection
+from aim_artifacts.jobs import effective_filter
+from aim_artifacts.size_stage import find_size
 from aim_artifacts.source import SourceError, effective_model_id, mount_point, parse_source
 from aim_domain import AIMArtifact, RuntimeConfigSpec, masked
 from aim_domain.pods.log_patterns import LogGroup, match_log

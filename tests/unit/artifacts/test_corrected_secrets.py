@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from support.artifacts import TEAM, Cluster, artifact, namespace, value_of
 
-from aim_artifacts.download_account import DownloadAccount
+from aim_artifacts.jobs import DownloadAccount
 from aim_artifacts.secret_watch import SECRET_VERSIONS
 from aim_domain.parts import ARTIFACT_JOBS, ARTIFACT_PODS, ARTIFACTS
 from controller_runtime import Category, ClassifiedError, Effect, Plan, dumps

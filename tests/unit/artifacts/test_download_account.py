@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from support.artifacts import TEAM, Cluster, artifact, children_of, conditions_of, message_of
 from support.builders import make
 
-from aim_artifacts.download_account import DOWNLOAD_ACCOUNT, DownloadAccount
+from aim_artifacts.jobs import DOWNLOAD_ACCOUNT, DownloadAccount
 from aim_artifacts.settings import STATUS_UPDATER, ArtifactsSettings
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, ARTIFACTS, STATUS_UPDATER_BINDINGS
 from controller_runtime import Category, ClassifiedError, Effect, JsonObject, to_json

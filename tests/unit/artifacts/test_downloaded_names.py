@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from aim_artifacts.downloader.failure import DownloadError
 from aim_artifacts.downloader.names import check_names
-from aim_artifacts.exit_codes import ExitCode
+from aim_artifacts.downloader_contract import ExitCode
 
 
 @pytest.mark.spec("AR-738", "AR-806")

@@ -7,11 +7,17 @@ import pytest
 from support.artifacts import artifact
 from support.builders import NOW, make, owner
 
-from aim_artifacts.binding import build_binding
+from aim_artifacts.artifact_reconcile import build_binding
 from aim_artifacts.claim import is_controlled_by
-from aim_artifacts.download_account import DownloadAccount
-from aim_artifacts.job_environment import check_size_environment, download_environment
-from aim_artifacts.jobs import build_check_size_job, build_download_job, is_outdated, is_stale
+from aim_artifacts.jobs import (
+    DownloadAccount,
+    build_check_size_job,
+    build_download_job,
+    check_size_environment,
+    download_environment,
+    is_outdated,
+    is_stale,
+)
 from aim_artifacts.settings import ArtifactsSettings
 from aim_domain import AIMArtifact, RuntimeConfigSpec, labels
 from controller_runtime import JsonObject

@@ -6,10 +6,8 @@ import pytest
 from support.artifacts import TEAM, URI, Cluster, artifact, conditions_of, message_of
 from support.builders import make
 
-from aim_artifacts.cache_status import Match, artifacts_component
-from aim_artifacts.download_account import DownloadAccount
-from aim_artifacts.jobs import build_check_size_job, build_download_job
-from aim_artifacts.model_sources import IndexedSource
+from aim_artifacts.cache_reconcile import IndexedSource, Match, artifacts_component
+from aim_artifacts.jobs import DownloadAccount, build_check_size_job, build_download_job
 from aim_artifacts.settings import ArtifactsSettings
 from aim_domain import AIMArtifact, ModelSource, RuntimeConfigSpec, merge_env
 from aim_domain.kinds import AIM_RUNTIME_CONFIG, KAIWO_CONFIG

@@ -5,10 +5,19 @@ from typing import Any
 import pytest
 from support.discovery_world import DiscoveryCluster, discovery_cluster, model, template
 
-from aim_discovery.models.desired_templates import desired_templates
-from aim_discovery.models.expectation import Expectation, expectation, templates_component
-from aim_discovery.models.flags import DiscoveryFlags, discovery_flags
-from aim_discovery.models.template_names import custom_template_name, generated_template_name, recommended_template_name
+from aim_discovery.models.desired_templates import (
+    custom_template_name,
+    desired_templates,
+    generated_template_name,
+    recommended_template_name,
+)
+from aim_discovery.models.expectation import (
+    DiscoveryFlags,
+    Expectation,
+    discovery_flags,
+    expectation,
+    templates_component,
+)
 from aim_domain import AIMModelSpec, CustomTemplate, ImageMetadata, RecommendedDeployment, RuntimeConfigSpec
 from aim_domain.parts import MODELS, TEMPLATES
 from controller_runtime import JsonObject, StatusValue

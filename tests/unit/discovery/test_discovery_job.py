@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from support.discovery_world import MI300X, discovery_cluster, model, template
 
-from aim_discovery.templates.hardware import hardware_summary, resolved_hardware
-from aim_discovery.templates.identity import DiscoveryInputs
+from aim_discovery.templates.gpu import hardware_summary, resolved_hardware
+from aim_discovery.templates.job import DiscoveryInputs
 from aim_discovery.templates.output import InvalidOutputError, first_profile, profile_and_sources
 from aim_domain import Hardware, ProfileMetadata, ProfileType, TemplateSpec
 from aim_domain.parts import TEMPLATES

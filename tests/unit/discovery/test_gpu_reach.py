@@ -6,8 +6,7 @@ import pytest
 from support.builders import make
 from support.summed import items_of
 
-from aim_discovery.templates.gpu import gpu_component, node_affinity
-from aim_discovery.templates.reach import Reach
+from aim_discovery.templates.gpu import Reach, gpu_component, node_affinity
 from aim_domain import GPUS, MEMORY, GpuInventory, GpuRequirements, RuntimeConfigSpec, inventory_of
 from controller_runtime import JsonObject, State
 from controller_runtime.core import Node

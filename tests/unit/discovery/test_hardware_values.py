@@ -4,11 +4,10 @@ import pytest
 from support.discovery_world import model, template
 
 from aim_discovery.models.custom_merge import cpu_resources, merge_hardware
-from aim_discovery.models.desired_templates import DesiredTemplate
+from aim_discovery.models.desired_templates import DesiredTemplate, custom_template_name, recommended_template_name
 from aim_discovery.models.reconcile import conflict_with
-from aim_discovery.models.template_names import custom_template_name, recommended_template_name
 from aim_discovery.own_schedule import on_own_schedule
-from aim_discovery.templates.hardware import hardware_summary, resolved_hardware
+from aim_discovery.templates.gpu import hardware_summary, resolved_hardware
 from aim_domain import (
     AIMModel,
     AIMServiceTemplate,

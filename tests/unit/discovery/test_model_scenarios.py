@@ -18,8 +18,7 @@ from support.discovery_world import (
 from aim_discovery.effect_kinds import EffectKind
 from aim_discovery.models.custom_merge import merge_hardware
 from aim_discovery.models.desired_templates import desired_templates
-from aim_discovery.models.expectation import Expectation, templates_component
-from aim_discovery.models.flags import DiscoveryFlags
+from aim_discovery.models.expectation import DiscoveryFlags, Expectation, templates_component
 from aim_discovery.models.image_labels import parse_labels
 from aim_domain import AIMModelSpec, Hardware, RuntimeConfigSpec
 from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_RUNTIME_CONFIG

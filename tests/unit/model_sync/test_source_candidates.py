@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aim_model_sync.candidates import FoundImages, combine, image_of, newest_first
-from aim_model_sync.selection import choose, model_name
+from aim_model_sync.catalogue import choose, model_name
 from oci_registry import ImageReference, Repository, parse_image
 
 ONE, TWO = Repository("docker.io", "org/one"), Repository("ghcr.io", "org/two")

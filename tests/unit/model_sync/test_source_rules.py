@@ -24,7 +24,7 @@ from aim_domain import AIMClusterModelSource
 from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG
 from aim_domain.parts import CLUSTER_MODELS
 from aim_model_sync.codes import AUTH, CONFIGURATION, OUTAGE, TRANSIENT, Code, SyncCode
-from aim_model_sync.model import build_model
+from aim_model_sync.reconcile import build_model
 from aim_model_sync.selectors import SelectorText, resolve
 from controller_runtime import JsonObject, Plan
 from oci_registry import RegistryErrorCode

@@ -6,8 +6,15 @@ from hypothesis import strategies as st
 
 from aim_domain import AIMClusterModelSourceSpec
 from aim_model_sync.codes import SelectorError, SyncCode
-from aim_model_sync.selectors import Selector, SelectorText, repositories_of, resolve, selector_texts
-from aim_model_sync.wildcards import literal_owner, matches
+from aim_model_sync.selectors import (
+    Selector,
+    SelectorText,
+    literal_owner,
+    matches,
+    repositories_of,
+    resolve,
+    selector_texts,
+)
 from controller_runtime import JsonObject
 from oci_registry import ImageReference, parse_image
 

@@ -6,7 +6,7 @@ from support.builders import make, owner
 from aim_domain import AIMClusterModel
 from aim_domain.kinds import AIM_CLUSTER_MODEL, AIM_CLUSTER_MODEL_SOURCE
 from aim_model_sync.catalogue import controllers
-from aim_model_sync.words import counted, shortened, some
+from aim_model_sync.conditions import counted, shortened, some
 
 
 @pytest.mark.spec("MS-281")

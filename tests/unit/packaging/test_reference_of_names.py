@@ -62,7 +62,7 @@ def test_what_users_set_is_never_refused() -> None:
 
 @pytest.mark.spec("FW-691")
 def test_every_variable_of_downloads_is_documented() -> None:
-    programs = [*sorted((ARTIFACTS / "downloader").glob("*.py")), ARTIFACTS / "job_environment.py"]
+    programs = [*sorted((ARTIFACTS / "downloader").glob("*.py")), ARTIFACTS / "jobs.py"]
     read = {word for word in words(*programs) if not word.startswith("AIM_DEBUG_")} - _OF_NOBODY_OUTSIDE
     # Of the Hub's client, which reads them itself.
     assert {*variables.DOWNLOADS, *variables.DOWNLOADS_FIXED} - {"HF_TOKEN", "HF_ENDPOINT"} == read
@@ -72,7 +72,7 @@ def test_every_variable_of_downloads_is_documented() -> None:
 def test_every_variable_of_predictors_and_discovery_is_documented() -> None:
     # A custom profile brings variables of its own to both.
     custom = set(words(ROOT / "shared/domain/aim_domain/custom_profile.py"))
-    serving = set(words(ROOT / "services/serving/aim_serving/container_env.py"))
+    serving = set(words(ROOT / "services/serving/aim_serving/containers.py"))
     assert serving | custom <= variables.PREDICTORS.keys()
     discovery = set(words(ROOT / "services/discovery/aim_discovery/templates/job.py"))
     assert (discovery - {"CRITICAL"}) | custom == set(variables.DISCOVERY)

@@ -8,8 +8,7 @@ from support.builders import make
 from aim_domain import AIMService
 from aim_domain.kinds import AIM_SERVICE
 from aim_domain.path_template import PathTemplateError, parse, template_problems
-from aim_routing.path import PathProblem, normalise, path_of
-from aim_routing.path_template import render
+from aim_routing.path import PathProblem, normalise, path_of, render
 from controller_runtime import JsonObject
 
 

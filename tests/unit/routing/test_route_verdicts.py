@@ -13,9 +13,8 @@ from aim_domain.kinds import GATEWAY as GATEWAY_KIND
 from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, HTTP_ROUTES, SERVICES
 from aim_domain.path_template import PathTemplateError
 from aim_domain.trim import gateway
-from aim_routing.acceptance import acceptance, served
-from aim_routing.path import PathProblem, normalise, path_of
-from aim_routing.path_template import render
+from aim_routing.path import PathProblem, normalise, path_of, render
+from aim_routing.route import acceptance, served
 from aim_routing.service import definition
 from controller_runtime import ConditionStatus, Delete, Desired, JsonObject, Observability, Plan
 

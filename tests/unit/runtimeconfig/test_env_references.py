@@ -5,7 +5,7 @@ import random
 import pytest
 from support.serving import aim_service, cache, children_of, model, node, plan_for, serving_world, template
 
-from aim_artifacts.job_environment import check_size_environment, download_environment
+from aim_artifacts.jobs import check_size_environment, download_environment
 from aim_discovery.templates.job import container_env
 from aim_domain import AIMArtifact, RuntimeConfigSpec, TemplateSpec, in_reference_order
 from controller_runtime.core import EnvVar

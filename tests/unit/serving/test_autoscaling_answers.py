@@ -26,8 +26,8 @@ from support.serving import (
 )
 
 from aim_domain.parts import SERVICES
-from aim_serving.effects.scaler_report import complaints
-from aim_serving.scaler_report import SCALER_REPORT
+from aim_serving.autoscaling import SCALER_REPORT
+from aim_serving.effects.autoscaling import complaints
 from controller_runtime import FACTS, Category, ClassifiedError, JsonObject
 
 BOUNDS: JsonObject = {"minReplicas": 1, "maxReplicas": 3}

@@ -25,7 +25,7 @@ from support.serving import (
 from aim_domain.parts import NODES, SERVICES
 from aim_domain.pods.facts import POD_EVENTS
 from aim_serving.effects.gpu_free import gpus_held
-from aim_serving.gpu_free import GPU_FREE, MOST_NODES
+from aim_serving.gpu import GPU_FREE, MOST_NODES
 from aim_serving.service import SERVICE_RECONCILER
 from controller_runtime import FACTS, Category, ClassifiedError, Effect, JsonObject
 

@@ -9,7 +9,7 @@ from support.serving import IMAGE, WORKLOAD, aim_service, cache, config, living,
 
 from aim_domain import AIMModel, AIMService, AIMServiceTemplate, ResolvedConfig, RuntimeConfigSpec, labels
 from aim_domain.parts import INFERENCE_SERVICES, MODELS, RUNTIME_CONFIGS, SERVICES, TEMPLATES
-from aim_serving.kept_workload import asked_for
+from aim_serving.inference_service import asked_for
 from controller_runtime import JsonObject
 
 GO: Final = "aim-service-controller"

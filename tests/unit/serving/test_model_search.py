@@ -26,8 +26,7 @@ from support.serving import (
 from aim_domain import AIMModel, AIMService, kinds, labels
 from aim_domain.naming import image_model_name
 from aim_domain.parts import CLUSTER_MODELS, INFERENCE_SERVICES, MODELS
-from aim_serving.custom_model import matching_model
-from aim_serving.image_name import ImageNameError, parse_image_name
+from aim_serving.model import ImageNameError, matching_model, parse_image_name
 from controller_runtime import JsonObject, Part
 
 DUMMY = "ghcr.io/silogen/aim-dummy:0.1.10"

@@ -32,11 +32,8 @@ from support.serving import (
 from aim_domain import ResolvedReference, kinds, labels
 from aim_domain.parts import INFERENCE_SERVICES, PREDICTOR_PODS, SERVICES
 from aim_domain.pods.facts import POD_EVENTS, POD_LOG
-from aim_serving.autoscaler_health import METRICS_GRACE
-from aim_serving.model_health import model_component
-from aim_serving.model_search import ModelResult
-from aim_serving.scaler_leftovers import SCALER_REMOVAL
-from aim_serving.scaler_report import SCALER_REPORT
+from aim_serving.autoscaling import METRICS_GRACE, SCALER_REMOVAL, SCALER_REPORT
+from aim_serving.model import ModelResult, model_component
 from controller_runtime import FACTS, Category, ClassifiedError, JsonObject, Plan, State
 
 SERVICE = aim_service(template={"name": "qwen3-lat"})

@@ -12,8 +12,8 @@ from support.serving import TEAM, aim_service, cache, children_of, model, node, 
 from aim_domain import InferenceService
 from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_NAMESPACE_CONFIG, KAIWO_CONFIG
 from aim_domain.parts import KAIWO_CONFIGS, NAMESPACE_CONFIGS
-from aim_serving.cache_volumes import volumes_of_workload
-from aim_serving.older_config import reconcile_kaiwo_config, reconcile_namespace_config
+from aim_serving.runtime_config import reconcile_kaiwo_config, reconcile_namespace_config
+from aim_serving.volumes import volumes_of_workload
 from controller_runtime import JsonObject
 
 

@@ -7,13 +7,12 @@ from support.builders import condition
 from support.serving import TEAM, aim_service, template
 
 from aim_domain import AIMService, AIMServiceTemplate, Hardware, Overrides
-from aim_serving.autoscaler_health import autoscaler_component
+from aim_serving.autoscaling import autoscaler_component
+from aim_serving.containers import canonical_hardware
 from aim_serving.derived_template import derived_spec
-from aim_serving.hardware import canonical_hardware
-from aim_serving.image_name import ImageName, ImageNameError, parse_image_name
-from aim_serving.overrides import Declared, declares, effective_overrides
-from aim_serving.route_health import route_component
-from aim_serving.template_traits import traits_of
+from aim_serving.model import ImageName, ImageNameError, parse_image_name
+from aim_serving.status import route_component
+from aim_serving.template_selection import Declared, declares, effective_overrides, traits_of
 from controller_runtime import Category, ClassifiedError, Condition, Dependency, JsonObject, Lookup, State
 from controller_runtime.core import HorizontalPodAutoscaler
 

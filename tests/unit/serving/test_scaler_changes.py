@@ -30,8 +30,7 @@ from support.serving import (
 
 from aim_domain import kinds, labels
 from aim_domain.parts import AUTOSCALERS, INFERENCE_SERVICES, PREDICTOR_PODS, SERVICES
-from aim_serving.left_at_zero import AWAKENING
-from aim_serving.scaler_leftovers import SCALER_REMOVAL
+from aim_serving.autoscaling import AWAKENING, SCALER_REMOVAL
 from controller_runtime import (
     FACTS,
     Category,

@@ -16,7 +16,7 @@ from support.serving import (
     template,
 )
 
-from aim_serving.selection_report import LONGEST, MOST
+from aim_serving.template_selection import LONGEST, MOST
 from controller_runtime import JsonObject
 
 

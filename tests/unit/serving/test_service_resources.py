@@ -16,7 +16,7 @@ from support.serving import (
 )
 
 from aim_domain import Hardware
-from aim_serving.container_resources import container_resources
+from aim_serving.containers import container_resources
 from controller_runtime import JsonObject
 from controller_runtime.core import ResourceRequirements
 

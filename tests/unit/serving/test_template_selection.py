@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from aim_domain import AIMServiceTemplate, Overrides, canonical_model
-from aim_serving.template_selection import Choice, Criteria, Rejection, Stage, select_template
-from aim_serving.template_traits import Traits, traits_of
+from aim_serving.template_selection import Choice, Criteria, Rejection, Stage, Traits, select_template, traits_of
 from controller_runtime import JsonObject, StatusValue
 
 

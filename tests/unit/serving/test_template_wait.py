@@ -27,9 +27,8 @@ from support.serving import (
 from aim_domain import Overrides, canonical_model
 from aim_domain.parts import SERVICES as SERVICE_PART
 from aim_domain.parts import TEMPLATES
-from aim_serving.template_selection import Criteria, select_template
-from aim_serving.template_traits import Traits
-from aim_serving.template_wait import PATIENCE, Wait, wait_for
+from aim_serving.template import PATIENCE, Wait, wait_for
+from aim_serving.template_selection import Criteria, Traits, select_template
 from controller_runtime import JsonObject, StatusValue
 
 SERVICES = [f"twin-{number}" for number in range(11)]

@@ -3,7 +3,7 @@
 import pytest
 from support.serving import aim_service, cache, children_of, model, node, plan_for, serving_world, template
 
-from aim_serving.written_quantities import written
+from aim_serving.containers import written
 from controller_runtime import JsonObject
 
 GIVEN: JsonObject = {"requests": {"cpu": "2000m", "memory": "1024Mi", "amd.com/gpu": 1}, "limits": {"memory": "2048Mi"}}

@@ -18,8 +18,8 @@ from aim_domain import AIMService, gpu_model_of
 from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, NODES, RUNTIME_CONFIGS, SERVICES
 from aim_domain.runtimeconfig.resolve import effective_name
 from aim_serving.reconcile import look_up
-from aim_serving.template_search import TemplateResult
-from aim_serving.template_traits import traits_of
+from aim_serving.template import TemplateResult
+from aim_serving.template_selection import traits_of
 from controller_runtime import ClassifiedError, Key
 from controller_runtime.bus.view import WorldView
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from aim_artifacts.downloader.failure import DownloadError
 from aim_artifacts.downloader.monitor import Monitor
-from aim_artifacts.exit_codes import CATEGORY_OF_CODE, ExitCode
+from aim_artifacts.downloader_contract import CATEGORY_OF_CODE, ExitCode
 from controller_runtime import JsonObject, dumps, loads
 
 REPORT: Final = "AIM_DOWNLOADER_REPORT"

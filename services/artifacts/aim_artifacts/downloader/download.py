@@ -23,7 +23,7 @@ from aim_artifacts.downloader.simulation import (
     simulate_verification,
 )
 from aim_artifacts.downloader.transfer import Kind
-from aim_artifacts.exit_codes import ExitCode
+from aim_artifacts.downloader_contract import ExitCode
 from aim_artifacts.source import Scheme, Source
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from aim_artifacts.downloader.failure import DownloadError
-from aim_artifacts.exit_codes import ExitCode
-from aim_artifacts.file_selection import FileSelection, FilterError, parse_selection
+from aim_artifacts.downloader_contract import ExitCode, FileSelection, FilterError, parse_selection
 
 DEFAULT_WORK_DIRECTORIES: Final = {"HF_HOME": "/tmp/.hf", "TMPDIR": "/tmp/"}  # noqa: S108 - the container's own
 """Work directories of the Hub client, when the pod sets none: there is no home directory (AR-P31)."""

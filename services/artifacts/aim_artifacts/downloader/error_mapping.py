@@ -19,7 +19,7 @@ from huggingface_hub.errors import (
 
 from aim_artifacts.downloader.environment import AUTHORITIES
 from aim_artifacts.downloader.failure import DownloadError
-from aim_artifacts.exit_codes import ExitCode
+from aim_artifacts.downloader_contract import ExitCode
 
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _REFUSED: Final = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})

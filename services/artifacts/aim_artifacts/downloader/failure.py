@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from aim_artifacts.exit_codes import CATEGORY_OF_CODE, TERMINAL_CODES, ExitCode, FailureCategory
+from aim_artifacts.downloader_contract import CATEGORY_OF_CODE, TERMINAL_CODES, ExitCode, FailureCategory
 from aim_domain import masked
 from controller_runtime import dumps
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from aim_artifacts.downloader.reporter import Reporter
-from aim_artifacts.transfer_progress import COMPLETE, progress_json
+from aim_artifacts.downloader_contract import COMPLETE, progress_json
 from controller_runtime import JsonObject, quantity
 
 _ALMOST: Final = 99

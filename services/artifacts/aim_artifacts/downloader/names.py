@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from aim_artifacts.downloader.failure import DownloadError
-from aim_artifacts.exit_codes import ExitCode
+from aim_artifacts.downloader_contract import ExitCode
 
 BOOKKEEPING: Final = (PurePosixPath(".cache", "aim-s3"), PurePosixPath(".cache", "huggingface"))
 """Where the program and the Hub client keep their notes, below the target."""

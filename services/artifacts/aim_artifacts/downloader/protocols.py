@@ -6,7 +6,7 @@ from typing import Final
 
 from aim_artifacts.downloader.failure import DownloadError, log
 from aim_artifacts.downloader.reporter import Reporter
-from aim_artifacts.exit_codes import ExitCode
+from aim_artifacts.downloader_contract import ExitCode
 
 PROTOCOL_VARIABLES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {

@@ -1,14 +1,79 @@
-"""Whom the progress is reported to (AR-300…AR-307, AR-703).
+"""Reports of progress, written into the status of the artifact."""
 
-Nothing here needs the Kubernetes client, whose import takes longer than most that this program does: a process that has
-nobody to report to starts without it.
-"""
-
+import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Protocol
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Final, Protocol
 
-from controller_runtime import JsonObject
+from aim_artifacts.downloader.failure import log
+from aim_domain.kinds import AIM_ARTIFACT
+from controller_runtime import (
+    MERGE_PATCH,
+    JsonObject,
+    KubeError,
+    Request,
+    Transport,
+    TransportSettings,
+    dumps,
+    load_connection,
+    object_path,
+    resource_name,
+)
+
+FIELD_MANAGER: Final = "aim-downloader"
+_SETTINGS: Final = TransportSettings(total_timeout=10.0, read_timeout=10.0, attempts=2)
+
+
+class StatusReporter:
+    """Patches the status subresource, one patch at a time, with what has changed only."""
+
+    def __init__(self, transport: Transport, namespace: str, artifact: str) -> None:
+        self._transport = transport
+        self._path = object_path(AIM_ARTIFACT, artifact, namespace, "status")
+        self._sent: dict[str, JsonObject] = {}
+        self._lock = asyncio.Lock()
+
+    async def report(self, **fields: JsonObject) -> None:
+        """Send the members that differ from the last report; a refusal is only worth a warning (AR-712)."""
+        async with self._lock:
+            changed = {field: news for field, members in fields.items() if (news := self._news(field, members))}
+            if not changed:
+                return
+            try:
+                await self._transport.call(self._request({"status": changed}))
+            except KubeError as error:
+                log(f"warning: the status of the artifact could not be patched: {error}")
+            else:
+                self._sent |= {field: {**self._sent.get(field, {}), **news} for field, news in changed.items()}
+
+    def _news(self, field: str, members: JsonObject) -> JsonObject:
+        known = self._sent.get(field, {})
+        return {name: value for name, value in members.items() if name not in known or known[name] != value}
+
+    def _request(self, body: JsonObject) -> Request:
+        return Request(
+            "patch",
+            "PATCH",
+            self._path,
+            resource_name(AIM_ARTIFACT),
+            {"fieldManager": FIELD_MANAGER},
+            dumps(body),
+            MERGE_PATCH,
+        )
+
+
+@asynccontextmanager
+async def open_status_reporter(namespace: str, artifact: str) -> AsyncIterator[StatusReporter | None]:
+    """The reporter for an artifact; None without an API server."""
+    async with AsyncExitStack() as stack:
+        try:
+            connection = await load_connection()
+            transport = await stack.enter_async_context(Transport(connection, FIELD_MANAGER, _SETTINGS))
+        except KubeError as error:
+            log(f"warning: progress is not reported: {error}")
+            yield None
+        else:
+            yield StatusReporter(transport, namespace, artifact)
 
 
 class Reporter(Protocol):
@@ -31,7 +96,7 @@ async def open_reporter(namespace: str, artifact: str) -> AsyncIterator[Reporter
     if not namespace or not artifact:
         yield NoReporter()
         return
-    from aim_artifacts.downloader.status_reporter import open_status_reporter  # noqa: PLC0415 - see above
+    from aim_artifacts.downloader.reporter import open_status_reporter  # noqa: PLC0415 - see above
 
     async with open_status_reporter(namespace, artifact) as reporter:
         yield reporter or NoReporter()

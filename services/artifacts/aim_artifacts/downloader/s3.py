@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Final
 from botocore.exceptions import ClientError, HTTPClientError, IncompleteReadError, ResponseStreamingError
 
 from aim_artifacts.downloader.failure import DownloadError
-from aim_artifacts.downloader.retries import may_be_another, with_retries
-from aim_artifacts.downloader.workers import for_each
-from aim_artifacts.exit_codes import ExitCode
+from aim_artifacts.downloader.parallel import for_each, may_be_another, with_retries
+from aim_artifacts.downloader_contract import ExitCode
 from aim_artifacts.source import Source
 from controller_runtime import JsonObject, dumps
 

@@ -9,7 +9,7 @@ from botocore.config import Config
 from botocore.session import Session
 
 from aim_artifacts.downloader.failure import DownloadError
-from aim_artifacts.exit_codes import ExitCode
+from aim_artifacts.downloader_contract import ExitCode
 from controller_runtime import environment_proxy
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from awscrt import checksums
 
 from aim_artifacts.downloader.failure import DownloadError, log
 from aim_artifacts.downloader.s3 import RemoteObject, note_of, unquoted
-from aim_artifacts.exit_codes import ExitCode
+from aim_artifacts.downloader_contract import ExitCode
 
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from aim_artifacts.downloader.failure import DownloadError
-from aim_artifacts.exit_codes import ExitCode
+from aim_artifacts.downloader_contract import ExitCode
 
 _FILE: Final = "simulated_data"
 _DEFAULT_SIZE: Final = 1 << 20

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from aim_artifacts.downloader.child import REPORT
-from aim_artifacts.downloader.ending import end
 from aim_artifacts.downloader.failure import DownloadError, log
-from aim_artifacts.exit_codes import ExitCode
+from aim_artifacts.downloader.program import end
+from aim_artifacts.downloader_contract import ExitCode
 from controller_runtime import JsonObject, loads
 
 _FOREVER: Final = 1_000_000

@@ -3,7 +3,7 @@
 from typing import Final
 
 from aim_artifacts import SERVICE_NAME
-from aim_artifacts.download_account import DownloadAccount
+from aim_artifacts.jobs import DownloadAccount
 from aim_domain import labels
 from controller_runtime import (
     ApiError,

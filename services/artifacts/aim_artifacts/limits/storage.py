@@ -1,26 +1,129 @@
-"""Gathers what the storage limits are decided from, no more than the limits in force demand (AR-446…AR-448, AR-462)."""
+"""Storage of a namespace: who waits for it, what is used, and who may have more."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from aim_artifacts.claim import claimed_bytes, counted_bytes, is_controlled_by
+from aim_artifacts.claim import claimed_bytes, counted_bytes, is_controlled_by, stated_size
 from aim_artifacts.indexes import (
+    ARTIFACT_PODS_BY_CLAIM,
+    CACHES_BY_ARTIFACT,
     CLAIMS_BY_NAMESPACE,
     EVERYWHERE,
+    PREDICTOR_PODS_BY_CLAIM,
+    SERVICES_BY_TEMPLATE,
+    USERS_BY_CLAIM,
     WAITING_ARTIFACTS,
     owning_artifacts,
+    wanting,
 )
-from aim_artifacts.limits.demand import is_wanted
-from aim_artifacts.limits.eviction import Candidate, Evictables
+from aim_artifacts.limits.eviction import Candidate, Evictables, effective_priority, has_claim, is_protected
+from aim_artifacts.limits.mounts import last_mounted
 from aim_artifacts.limits.quota import NO_LIMITS, Limits, Request, Volume, limits_of
-from aim_artifacts.limits.retention import effective_priority, has_claim, is_protected
-from aim_artifacts.limits.usage import Usage
-from aim_artifacts.sizing import stated_size
-from aim_domain import DEFAULT_NAME, AIMArtifact, ResolvedConfig, RuntimeConfigSpec, resolve_config
-from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACTS, CLUSTER_RUNTIME_CONFIGS, NAMESPACES
-from controller_runtime import ClassifiedError, View, is_paused, timestamp
+from aim_domain import (
+    API_VERSION,
+    DEFAULT_NAME,
+    AIMArtifact,
+    AIMService,
+    AIMTemplateCache,
+    CacheMode,
+    ResolvedConfig,
+    RuntimeConfigSpec,
+    TemplateScope,
+    is_job_finished,
+    labels,
+    resolve_config,
+)
+from aim_domain.naming import download_job_name
+from aim_domain.parts import (
+    ARTIFACT_CLAIMS,
+    ARTIFACT_JOBS,
+    ARTIFACTS,
+    CLUSTER_RUNTIME_CONFIGS,
+    NAMESPACES,
+    SERVICES,
+    TEMPLATE_CACHES,
+)
+from controller_runtime import ClassifiedError, Lookup, OwnerReference, View, is_paused, scoped, timestamp
 from controller_runtime.core import PersistentVolumeClaim
+
+
+def is_demanded(cache: AIMTemplateCache, view: View, *, in_doubt: bool = True) -> bool:
+    """Whether a live service uses the cache, or would.
+
+    Args:
+        in_doubt: what counts while services cannot be looked up: by default nothing is taken from whom may need it.
+    """
+    if cache.spec.mode is CacheMode.DEDICATED:
+        owners = [owner for owner in cache.metadata.owner_references if _is_service(owner)]
+        return any(_is_live(owner, view.get(SERVICES, cache.namespace, owner.name), in_doubt) for owner in owners)
+    scope = cache.spec.template_scope
+    scopes = [scope] if scope in {TemplateScope.NAMESPACE, TemplateScope.CLUSTER} else list(TemplateScope)
+    names = [scoped(cache.namespace, wanting(cache.spec.template_name, one.value)) for one in scopes]
+    found = [view.select(SERVICES_BY_TEMPLATE, name) for name in names]
+    return any(one.items for one in found) or (in_doubt and any(one.error for one in found))
+
+
+def is_wanted(artifact: AIMArtifact, view: View) -> bool:
+    """Whether the artifact belongs to a demanded cache: one that lists it, or, before it does, that made it."""
+    listing = view.select(CACHES_BY_ARTIFACT, artifact.uid).items
+    maker = artifact.metadata.labels.get(labels.TEMPLATE_CACHE_NAME)
+    made = view.get(TEMPLATE_CACHES, artifact.namespace, maker).value if maker else None
+    return any(is_demanded(cache, view) for cache in (*listing, *([made] if made is not None else ())))
+
+
+def _is_service(owner: OwnerReference) -> bool:
+    return owner.kind == "AIMService" and owner.api_version == API_VERSION
+
+
+def _is_live(owner: OwnerReference, found: Lookup[AIMService], in_doubt: bool) -> bool:
+    service = found.value
+    if found.error is not None:
+        return in_doubt
+    return service is not None and service.uid == owner.uid and not service.deleting
+
+
+@dataclass(slots=True)
+class Usage:
+    """Who uses artifacts, as one view shows it. What cannot be looked up is believed to be in use.
+
+    Attributes:
+        mounted_elsewhere: namespaces in which somebody was in use only by what a live list of pods found.
+    """
+
+    view: View
+    mounted_elsewhere: set[str] = field(default_factory=set)
+    _mounted: dict[str, frozenset[str]] = field(default_factory=dict)
+
+    def is_in_use(self, candidate: Candidate) -> bool:
+        """Whether anything uses it; the reasons are looked at in the order of what they cost."""
+        if self._is_mounted(candidate) or self._downloads(candidate) or self._is_wanted(candidate):
+            return True
+        if candidate.claim not in self._mounted_in(candidate.namespace):
+            return False
+        self.mounted_elsewhere.add(candidate.namespace)
+        return True
+
+    def _is_mounted(self, candidate: Candidate) -> bool:
+        claim = scoped(candidate.namespace, candidate.claim)
+        users = self.view.select(USERS_BY_CLAIM, claim)
+        if users.items or users.error:
+            return True
+        pods = (self.view.select(index, claim) for index in (PREDICTOR_PODS_BY_CLAIM, ARTIFACT_PODS_BY_CLAIM))
+        return any(found.items or found.error for found in pods)
+
+    def _downloads(self, candidate: Candidate) -> bool:
+        job = self.view.get(ARTIFACT_JOBS, candidate.namespace, download_job_name(candidate.name, candidate.uid))
+        return job.error is not None or (job.value is not None and not is_job_finished(job.value))
+
+    def _is_wanted(self, candidate: Candidate) -> bool:
+        caches = self.view.select(CACHES_BY_ARTIFACT, candidate.uid)
+        return caches.error is not None or any(is_demanded(cache, self.view) for cache in caches.items)
+
+    def _mounted_in(self, namespace: str) -> frozenset[str]:
+        if namespace not in self._mounted:
+            self._mounted[namespace] = last_mounted(self.view, namespace)
+        return self._mounted[namespace]
 
 
 @dataclass(frozen=True, slots=True)

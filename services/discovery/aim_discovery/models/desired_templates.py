@@ -1,4 +1,4 @@
-"""The templates that a model shall have (DI-119…DI-124, DI-130…DI-145)."""
+"""The templates that a model makes, and their names."""
 
 import re
 from collections.abc import Iterator
@@ -6,13 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from aim_discovery.models.custom_merge import cpu_resources, merge_hardware, overlay_env
-from aim_discovery.models.expectation import recommended
-from aim_discovery.models.flags import DiscoveryFlags
-from aim_discovery.models.template_names import (
-    custom_template_name,
-    generated_template_name,
-    recommended_template_name,
-)
+from aim_discovery.models.expectation import DiscoveryFlags, recommended
 from aim_domain import (
     AIMModelSpec,
     CustomTemplate,
@@ -24,8 +18,42 @@ from aim_domain import (
     RecommendedDeployment,
     labels,
 )
-from aim_domain.naming import label_value
+from aim_domain.naming import HashSource, derive_name, label_value
 from controller_runtime import Category, ClassifiedError, Event, EventType, JsonObject, to_json
+
+_RECOMMENDED_HASH: Final = 4
+_SHORT_METRICS: Final = {"latency": "lat", "throughput": "thr"}
+
+
+def recommended_template_name(model: str, image: str, deployment: RecommendedDeployment) -> str:
+    """Name of the template of a recommended deployment."""
+    count, gpu = deployment.gpu_count or 0, deployment.gpu_model or ""
+    metric, precision = deployment.metric or "", deployment.precision or ""
+    hardware = f"{count}x-{gpu}" if gpu and count > 0 else gpu or (f"x{count}" if count > 0 else "")
+    suffix = "-".join(part for part in (hardware, _SHORT_METRICS.get(metric, metric), precision) if part)
+    hashed = [model, image, gpu, f"x{count}" if count > 0 else "", metric, precision]
+    return derive_name([image, suffix], ["-".join(part for part in hashed if part)], hash_length=_RECOMMENDED_HASH)
+
+
+def custom_template_name(model: str, entry: CustomTemplate, index: int) -> str:
+    """Name of the template of an entry of ``customTemplates``."""
+    gpu = entry.hardware.gpu if entry.hardware is not None else None
+    profile = entry.profile
+    precision = profile.precision if profile is not None else None
+    gpu_model = gpu.model if gpu is not None else None
+    hashed: list[HashSource] = [model, index, entry.name or ""]
+    if profile is not None:
+        hashed += [str(profile.precision or ""), str(profile.metric or "")]
+    if gpu is not None:
+        hashed += [gpu.requests or 0, gpu.model or ""]
+    parts = [model, "custom", *(str(part) for part in (entry.name, precision, gpu_model) if part)]
+    return derive_name(parts, hashed)
+
+
+def generated_template_name(model: str) -> str:
+    """Name of the one template of a custom model without ``customTemplates`` (DI-148)."""
+    return derive_name([model, "custom"], [model, 0])
+
 
 _LONGEST_GPU_MODEL: Final = 64
 _LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")

@@ -1,14 +1,41 @@
-"""Whether a model is expected to have templates (DI-115…DI-118), and how its templates sum up (DI-155…DI-160)."""
+"""Which templates a model makes, and whether its flags let it."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from aim_discovery.models.flags import DiscoveryFlags
 from aim_discovery.models.image_labels import CANONICAL_NAME, RECOMMENDED, VENDOR_PREFIX, label_called
-from aim_domain import MAX_DEPLOYMENTS, AIMModelSpec, ImageMetadata, RecommendedDeployment
+from aim_domain import MAX_DEPLOYMENTS, AIMModelSpec, ImageMetadata, RecommendedDeployment, RuntimeConfigSpec
 from aim_domain.component_names import NO_TEMPLATES_EXPECTED
 from controller_runtime import Component, State, StatusValue
+
+
+@dataclass(frozen=True, slots=True)
+class DiscoveryFlags:
+    """The effective flags.
+
+    Attributes:
+        extract: the labels of the image are read.
+        create: templates are made of the recommended deployments.
+        suppressed: the user refuses every template, explicit ones too (DI-060).
+    """
+
+    extract: bool
+    create: bool
+    suppressed: bool = False
+
+
+def discovery_flags(spec: AIMModelSpec, config: RuntimeConfigSpec) -> DiscoveryFlags:
+    """The spec decides when it says anything, else the runtime config, else yes (DI-057, DI-058)."""
+    if spec.has("discovery"):
+        wanted = spec.discovery
+        create = wanted.create_service_templates
+        return DiscoveryFlags(wanted.extract_metadata, create, suppressed=not create)
+    automatic = config.model.auto_discovery if config.model is not None else None
+    enabled = automatic is not False
+    return DiscoveryFlags(enabled, enabled)
+
 
 _BY_HAND: Final = "create a template whose spec.modelName is the model"
 

@@ -8,8 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from aim_discovery.effect_kinds import SERVICE_NAME, EffectKind, inputs_key
-from aim_discovery.models.expectation import excess, within_bounds
-from aim_discovery.models.flags import DiscoveryFlags
+from aim_discovery.models.expectation import DiscoveryFlags, excess, within_bounds
 from aim_discovery.models.image_labels import MalformedMetadataError, limited, parse_labels
 from aim_discovery.scopes import Model
 from aim_domain import ImageMetadata

@@ -4,12 +4,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from aim_discovery.models.desired_templates import DesiredTemplate, DesiredTemplates, desired_templates
-from aim_discovery.models.expectation import Expectation, expectation, templates_component, why_none
-from aim_discovery.models.flags import discovery_flags
+from aim_discovery.models.expectation import Expectation, discovery_flags, expectation, templates_component, why_none
 from aim_discovery.models.inspection import Inspection, RetrySchedule, inspect_image
-from aim_discovery.namespaces import work_namespace
 from aim_discovery.own_schedule import on_own_schedule
-from aim_discovery.scopes import Model, ModelScope, Template
+from aim_discovery.scopes import Model, ModelScope, Template, work_namespace
 from aim_domain import (
     Hardware,
     ModelSourceType,

@@ -1,10 +1,15 @@
-"""Whether the GPU that a template requires is in the cluster (DI-191…DI-201), and where it is (DI-331…DI-337)."""
+"""The GPU that a template requires: where nodes have it, and whether pods reach it.
+
+DI-191 to DI-201, DI-331 to DI-337, DI-392 to DI-396.
+"""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 
-from aim_discovery.templates.reach import Reach
 from aim_domain import (
+    CORDONED,
+    DEFAULT_GPU_RESOURCE,
     GPUS,
     MEMORY,
     MODELS,
@@ -12,6 +17,9 @@ from aim_domain import (
     GpuModel,
     GpuRequirements,
     Hardware,
+    PodSettings,
+    ProfileMetadata,
+    RuntimeConfigSpec,
     TemplateSpec,
     canonical_model,
     device_ids,
@@ -19,10 +27,123 @@ from aim_domain import (
     labels,
     of_model,
     static_vram,
+    tolerations,
     vram_bytes,
 )
 from aim_domain.component_names import ComponentName
 from controller_runtime import Category, ClassifiedError, Component, JsonObject, State, View, quantity
+
+_MOST: Final = 3
+"""Taints that a message names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What the pods of services tolerate, and which GPU models an autoscaler adds nodes for.
+
+    Attributes:
+        tolerations: of the pods, as in a pod; ``None`` where pods of several namespaces count, whose differ.
+        provisionable: models in whatever spelling.
+    """
+
+    tolerations: tuple[JsonObject, ...] | None = ()
+    provisionable: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, config: RuntimeConfigSpec, gpu_taint: str, *, is_of_cluster: bool = False) -> "Reach":
+        """By the runtime config and the taint of GPU nodes, which pods with GPUs tolerate (RC-155).
+
+        Args:
+            is_of_cluster: for a template of the cluster; the config of a namespace may tolerate any taint.
+        """
+        settings: PodSettings | None = config.predictors
+        gpus = config.gpus.provisionable if config.gpus is not None else ()
+        tolerated = None if is_of_cluster else tuple(tolerations(settings, gpu_taint))
+        return cls(tolerated, tuple(name for name in gpus if name.strip()))
+
+    def takes(self, model: GpuModel) -> bool:
+        """Whether a node with that model takes the pods."""
+        return not model.taints or any(not self.repelled_by(taints) for taints in model.taints)
+
+    def repelled_by(self, taints: Iterable[str]) -> tuple[str, ...]:
+        """Those of the taints that the pods do not tolerate."""
+        if self.tolerations is None:
+            return tuple(taint for taint in taints if taint == CORDONED)
+        return tuple(taint for taint in taints if not any(_tolerates(one, taint) for one in self.tolerations or ()))
+
+    def obstacles(self, models: Iterable[GpuModel]) -> str:
+        """What keeps pods from the models, for a message."""
+        found = {taint for model in models for taints in model.taints for taint in self.repelled_by(taints)}
+        return ", ".join(sorted(found)[:_MOST])
+
+    def can_come(self, wanted: str, least: int) -> str:
+        """The provisionable model that meets a requirement; empty for none.
+
+        Args:
+            wanted: a model in any spelling; empty for any.
+            least: bytes of memory; 0 for any.
+        """
+        for name in self.provisionable:
+            fits = not wanted or canonical_model(name) == canonical_model(wanted)
+            if fits and (not least or vram_bytes(static_vram(name)) >= least):
+                return name
+        return ""
+
+
+def _tolerates(toleration: JsonObject, taint: str) -> bool:
+    """As the scheduler has it; an absent operator is Equal, an absent key with Exists is any."""
+    key, _, rest = taint.partition("=")
+    value, _, effect = rest.rpartition(":")
+    if toleration.get("effect") not in (None, "", effect):
+        return False
+    wanted = toleration.get("key") or ""
+    if toleration.get("operator") == "Exists":
+        return wanted in ("", key)
+    return bool(wanted == key and (toleration.get("value") or "") == value)
+
+
+def resolved_hardware(spec: TemplateSpec, discovered: ProfileMetadata | None) -> JsonObject | None:
+    """Discovery's values first, then the spec's; ``None`` when neither names any hardware.
+
+    Args:
+        discovered: metadata of the discovered profile; ``None`` for inline templates.
+    """
+    own_gpu = spec.hardware.gpu if spec.hardware is not None else None
+    cpu = spec.hardware.cpu if spec.hardware is not None else None
+    count, model = (own_gpu.requests, own_gpu.model) if own_gpu is not None else (None, None)
+    if discovered is not None:
+        count = discovered.gpu_count if discovered.gpu_count is not None else count
+        model = discovered.gpu or model
+    resource = (own_gpu.resource_name or DEFAULT_GPU_RESOURCE) if own_gpu is not None else None
+    vram = own_gpu.min_vram if own_gpu is not None else None
+    result: JsonObject = {}
+    if (count or 0) > 0 or model or resource:
+        gpu: JsonObject = {
+            "requests": count or 0,
+            # The two exclude each other by the rule of the CRD, in status too (DI-326).
+            "model": model if vram is None else None,
+            "minVram": vram,
+            "resourceName": resource or DEFAULT_GPU_RESOURCE,
+        }
+        result["gpu"] = {name: value for name, value in gpu.items() if value not in (None, "")}
+    if cpu is not None:
+        result["cpu"] = cpu.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    return result or None
+
+
+def hardware_summary(hardware: Hardware | None) -> str:
+    """Hardware in a few words (DI-330).
+
+    >>> hardware_summary(Hardware.model_validate({"gpu": {"requests": 2, "model": "MI300X"}}))
+    '2 x MI300X'
+    """
+    if hardware is None:
+        return ""
+    gpu = hardware.gpu
+    if gpu is not None and (gpu.requests or 0) > 0:
+        return f"{gpu.requests} x {gpu.model or 'GPU'}"
+    return "CPU" if gpu is None else gpu.model or "GPU"
+
 
 _GIB = 1 << 30
 _ANY_GPU: Final[tuple[JsonObject, ...]] = tuple(
@@ -74,7 +195,7 @@ def gpu_component(
     requirement: GpuRequirements | None,
     inventory: GpuInventory,
     error: ClassifiedError | None,
-    reach: Reach = Reach(),  # noqa: B008 - frozen, and empty
+    reach: Reach = Reach(),
 ) -> Component | None:
     """The component ``GPU``; ``None`` when no GPU is required (DI-192).
 
@@ -132,7 +253,7 @@ def _too_small(needed: int, inventory: GpuInventory) -> str:
 def node_affinity(
     requirement: GpuRequirements | None,
     inventory: GpuInventory,
-    reach: Reach = Reach(),  # noqa: B008 - frozen, and empty
+    reach: Reach = Reach(),
     stored: JsonObject | None = None,
 ) -> JsonObject | None:
     """Nodes that have the required GPU, by device id (DI-334…DI-336), else by another label (DI-392), or any (DI-380).

@@ -12,8 +12,7 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Final
 
-from aim_discovery.namespaces import work_namespace
-from aim_discovery.scopes import Template
+from aim_discovery.scopes import Template, work_namespace
 from aim_discovery.templates.attempts import Attempts
 from aim_discovery.templates.discovery import DISCOVERED, FAILED, JOB_NOT_CREATED
 from aim_discovery.templates.job import MANAGED_BY

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from aim_serving.gpu_free import FreeGpus, NodesParams, is_extended
+from aim_serving.gpu import FreeGpus, NodesParams, is_extended
 from controller_runtime import (
     Category,
     ClassifiedError,

@@ -1,6 +1,10 @@
-"""Which model a service uses: by name, by image, or one described inline (SV-054…SV-081)."""
+"""The model of a service: found by name, by image or as a custom one, and whether it can be used."""
 
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
 
 from aim_domain import (
     AIMClusterModel,
@@ -8,21 +12,17 @@ from aim_domain import (
     AIMService,
     CustomModel,
     LabelPropagation,
+    ModelSource,
     ResolutionScope,
+    ResolvedReference,
     child_labels,
     labels,
 )
+from aim_domain.component_names import ComponentName
 from aim_domain.kinds import AIM_MODEL
-from aim_domain.naming import image_model_name
+from aim_domain.naming import HashSource, derive_name, image_model_name, optional_label_value
 from aim_domain.parts import CLUSTER_MODELS, MODELS
-from aim_serving.custom_model import (
-    custom_model_labels,
-    custom_model_name,
-    custom_model_spec,
-    matches,
-    matching_model,
-)
-from aim_serving.image_name import ImageNameError, parse_image_name
+from aim_serving.containers import canonical_hardware, written, written_hardware
 from aim_serving.indexes import (
     CLUSTER_MODELS_BY_CANONICAL_IMAGE,
     CLUSTER_MODELS_BY_IMAGE,
@@ -30,19 +30,143 @@ from aim_serving.indexes import (
     MODELS_BY_IMAGE,
     canonical_image,
 )
-from aim_serving.references import Model, described, is_ready
+from aim_serving.references import Model, described, is_ready, own_words
 from controller_runtime import (
     Category,
     Child,
     ClassifiedError,
+    Component,
+    Dependency,
     JsonObject,
     Selection,
+    State,
+    StatusValue,
     View,
     WriteMode,
     kind_of,
     scoped,
     to_json,
 )
+
+ENDPOINT: Final = "AWS_ENDPOINT_URL"
+"""The one variable of a source that makes it another source."""
+
+
+def matching_model(models: Iterable[AIMModel], custom: CustomModel) -> AIMModel | None:
+    """The first by name of those that serve the same weights on the same hardware (SV-073, SV-074)."""
+    return min((model for model in models if matches(model, custom)), key=lambda model: model.name, default=None)
+
+
+def matches(model: AIMModel, custom: CustomModel) -> bool:
+    """Whether image, sources and hardware are equal (SV-073)."""
+    hardware = model.spec.custom.hardware if model.spec.custom else None
+    return (
+        model.spec.image == custom.base_image
+        and hardware is not None
+        and canonical_hardware(hardware) == canonical_hardware(custom.hardware)
+        and [_identity(source) for source in model.spec.model_sources]
+        == [_identity(source) for source in custom.model_sources]
+    )
+
+
+def custom_model_name(custom: CustomModel) -> str:
+    """Name of the model made for it; depends on everything that is compared, and on nothing else (SV-075)."""
+    inputs: list[HashSource] = [custom.base_image]
+    for source in custom.model_sources:
+        inputs += [text for text in _identity(source) if text]
+    inputs.append(canonical_hardware(custom.hardware))
+    return derive_name([_first_id(custom.model_sources) or "custom-model"], inputs)
+
+
+def custom_model_labels(service: AIMService) -> dict[str, str]:
+    """Labels of the model made for a service (SV-076)."""
+    name = optional_label_value(service.name)
+    return {
+        labels.ORIGIN: labels.ORIGIN_AUTO_GENERATED,
+        labels.CUSTOM_MODEL: labels.TRUE,
+        **({labels.SERVICE: name} if name else {}),
+    }
+
+
+def custom_model_spec(service: AIMService, custom: CustomModel) -> JsonObject:
+    """Spec of the model made for a service, without what all made models have (SV-077)."""
+    env = [to_json(variable) for variable in service.spec.env]
+    return {
+        "image": custom.base_image,
+        "modelSources": [_written_source(source) for source in custom.model_sources],
+        "custom": {"hardware": written_hardware(custom.hardware)},
+        **({"env": env} if env else {}),
+    }
+
+
+def _written_source(source: ModelSource) -> JsonObject:
+    return {**to_json(source), **({} if source.size is None else {"size": written(source.size)})}
+
+
+def _identity(source: ModelSource) -> tuple[str, str, str]:
+    endpoints = (variable.value or "" for variable in source.env if variable.name == ENDPOINT)
+    return (source.model_id, source.source_uri, next(endpoints, ""))
+
+
+def _first_id(sources: Sequence[ModelSource]) -> str:
+    return sources[0].model_id if sources else ""
+
+
+_OUTSIDERS: Final = re.compile(r"[^a-z0-9-]+")
+_DASHES: Final = re.compile(r"-{2,}")
+_DIGEST_DIGITS: Final = 6
+
+
+class ImageNameError(ValueError):
+    """The URI has no registry, name or tag that a model could be named after; the message says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageName:
+    """Last component of the repository, and the tag or the first digits of the digest; both sanitised."""
+
+    name: str
+    tag: str
+
+
+def parse_image_name(uri: str) -> ImageName:
+    """Split an image URI.
+
+    Raises:
+        ImageNameError: naming the URI and the part that is missing.
+    """
+    if not uri:
+        raise ImageNameError("the image URI is empty; write [registry/]repository[:tag]")
+    registry, repository = _registry_and_repository(uri)
+    name, tag = _name_and_tag(uri, repository.rsplit("/", 1)[-1])
+    for what, text in (("registry", registry), ("name", name), ("tag", tag)):
+        if not _sanitise(text):
+            raise ImageNameError(f"image URI {uri!r} has no usable {what}; write [registry/]repository[:tag]")
+    return ImageName(_sanitise(name), _sanitise(tag))
+
+
+def _registry_and_repository(uri: str) -> tuple[str, str]:
+    first, slash, rest = uri.partition("/")
+    is_host = bool(slash) and ("." in first or ":" in first or first == "localhost")
+    return (first, rest) if is_host else ("docker.io", uri)
+
+
+def _name_and_tag(uri: str, segment: str) -> tuple[str, str]:
+    if "@" in segment:
+        name, _, digest = segment.partition("@")
+        digits = digest.partition(":")[2]
+        if not digits:
+            raise ImageNameError(f"image URI {uri!r} has no digest after '@'; write name@sha256:digest")
+        return name, digits[:_DIGEST_DIGITS]
+    name, colon, tag = segment.partition(":")
+    if colon and not tag:
+        raise ImageNameError(f"image URI {uri!r} has no tag after ':'; write name:tag")
+    return name, tag or "latest"
+
+
+def _sanitise(text: str) -> str:
+    return _DASHES.sub("-", _OUTSIDERS.sub("-", text.lower())).strip("-")
+
 
 MODEL_NOT_FOUND = "ModelNotFound"
 
@@ -218,3 +342,52 @@ def _child(
 
 def _invalid(reason: str, message: str) -> ModelResult:
     return ModelResult(error=ClassifiedError(Category.INVALID_SPEC, reason, message))
+
+
+_NOT_READY: Final[Mapping[StatusValue, tuple[State, str]]] = MappingProxyType(
+    {
+        StatusValue.PENDING: (State.PROGRESSING, "is not ready yet"),
+        StatusValue.PROGRESSING: (State.PROGRESSING, "is not ready yet"),
+        StatusValue.FAILED: (State.FAILED, "has failed"),
+        StatusValue.DEGRADED: (State.FAILED, "is degraded"),
+    }
+)
+
+
+def model_component(result: ModelResult, stored: ResolvedReference | None, *, running: bool) -> Component:
+    """How the model is doing.
+
+    Args:
+        stored: what an earlier pass resolved to.
+        running: whether the InferenceService exists.
+    """
+    if result.error is not None:
+        return _model(State.FAILED, result.error.reason, result.error.message, result)
+    if result.create is not None:
+        message = f"AIMModel {result.create.name} is being created for {result.wanted}"
+        return Component(ComponentName.MODEL, State.PENDING, "CreatingModel", message)
+    if result.model is not None:
+        return _found(result.model)
+    if running and stored is not None:
+        message = f"using {_kind(stored)} {stored.name} as resolved before"
+        return _model(State.READY, "ModelResolved", message)
+    return _model(State.PENDING, MODEL_NOT_FOUND, "no model is resolved yet")
+
+
+def _found(model: Model) -> Component:
+    status = model.status.status
+    if status is StatusValue.READY:
+        return _model(State.READY, "ModelResolved", f"using {described(model)}")
+    state, words = _NOT_READY.get(status, (State.PROGRESSING, f"is {status.value}"))
+    return _model(
+        state, "ModelNotReady", f"{described(model)} {words}{own_words(model) if state is State.FAILED else ''}"
+    )
+
+
+def _model(state: State, reason: str, message: str, result: ModelResult | None = None) -> Component:
+    errors = () if result is None or result.error is None else (result.error,)
+    return Component(ComponentName.MODEL, state, reason, message, errors, Dependency.UPSTREAM)
+
+
+def _kind(reference: ResolvedReference) -> str:
+    return (reference.kind or "model").rsplit("/", 1)[-1]

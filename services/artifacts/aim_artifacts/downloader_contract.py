@@ -1,13 +1,84 @@
-"""Which files of a repository a download filter selects (AR-401…AR-406). Shared by service and downloader."""
+"""What the service and its download program agree on: exit codes, progress, and the selection of files."""
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import IntEnum, StrEnum
 from fnmatch import translate
+from types import MappingProxyType
 from typing import Final
 
 from controller_runtime import JsonObject, dumps, loads
+
+
+class ExitCode(IntEnum):
+    """Exit codes of the downloader (AR-764)."""
+
+    SUCCESS = 0
+    UNKNOWN = 1
+    USAGE = 2
+    AUTH = 10
+    SOURCE_NOT_FOUND = 11
+    STORAGE_FULL = 12
+    VERIFICATION_FAILED = 13
+    STALLED = 14
+    DOWNLOAD_FAILED = 15
+    NO_MATCHING_FILES = 16
+    TERMINATED = 143
+
+
+class FailureCategory(StrEnum):
+    """``category`` of the termination message (AR-765)."""
+
+    AUTH = "Auth"
+    SOURCE_NOT_FOUND = "SourceNotFound"
+    STORAGE_FULL = "StorageFull"
+    VERIFICATION_FAILED = "VerificationFailed"
+    STALLED = "Stalled"
+    DOWNLOAD_FAILED = "DownloadFailed"
+    NO_MATCHING_FILES = "NoMatchingFiles"
+    USAGE = "Usage"
+    UNKNOWN = "Unknown"
+
+
+CATEGORY_OF_CODE: Final[Mapping[int, FailureCategory]] = MappingProxyType(
+    {
+        ExitCode.UNKNOWN: FailureCategory.UNKNOWN,
+        ExitCode.USAGE: FailureCategory.USAGE,
+        ExitCode.AUTH: FailureCategory.AUTH,
+        ExitCode.SOURCE_NOT_FOUND: FailureCategory.SOURCE_NOT_FOUND,
+        ExitCode.STORAGE_FULL: FailureCategory.STORAGE_FULL,
+        ExitCode.VERIFICATION_FAILED: FailureCategory.VERIFICATION_FAILED,
+        ExitCode.STALLED: FailureCategory.STALLED,
+        ExitCode.DOWNLOAD_FAILED: FailureCategory.DOWNLOAD_FAILED,
+        ExitCode.NO_MATCHING_FILES: FailureCategory.NO_MATCHING_FILES,
+    }
+)
+"""The category that belongs to an exit code; codes that are not listed say nothing."""
+
+TERMINAL_CODES: Final = (
+    ExitCode.AUTH,
+    ExitCode.SOURCE_NOT_FOUND,
+    ExitCode.STORAGE_FULL,
+    ExitCode.NO_MATCHING_FILES,
+)
+"""Codes after which another pod would fail in the same way (AR-257)."""
+
+
+COMPLETE: Final = 100
+
+
+def progress_json(percentage: int, downloaded: int | None, total: int | None) -> JsonObject:
+    """All members; bytes that nobody knows are left out."""
+    known = {"downloadedBytes": downloaded, "totalBytes": total}
+    shown = {"percentage": percentage, "displayPercentage": display_percentage(percentage)}
+    return {**shown, **{name: value for name, value in known.items() if value is not None}}
+
+
+def display_percentage(percentage: int) -> str:
+    """The percentage as people read it."""
+    return f"{percentage} %"
 
 
 class FilterError(ValueError):
