@@ -268,7 +268,7 @@ class Program:
 
     async def check_size(self, uri: str, **variables: str | Path) -> Ended:
         """Run a size discovery to its end."""
-        return await self.ended(await self.start("aim_artifacts.downloader.program", uri, variables))
+        return await self.ended(await self.start("aim_artifacts.downloader.check_size", uri, variables))
 
     def sizes(self, pattern: str) -> list[int]:
         """Bytes of each file below the target whose name is so; one that is renamed at this moment is left out."""

@@ -23,5 +23,5 @@ async def registry() -> AsyncIterator[LocalRegistry]:
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """A grace period of a second instead of ten, and Secrets that are read every third of a second."""
     monkeypatch.setattr("controller_runtime.reconcile.state_engine.GRACE_PERIOD", timedelta(seconds=1))
-    for module in ("models.inspection", "templates.credentials"):
+    for module in ("models.inspection", "templates.discovery"):
         monkeypatch.setattr(f"aim_discovery.{module}.SECRET_INTERVAL", timedelta(seconds=0.3))

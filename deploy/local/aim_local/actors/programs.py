@@ -23,7 +23,7 @@ from controller_runtime import JsonObject, Key
 
 _DOWNLOADERS: Final[Mapping[Role, str]] = {
     Role.DOWNLOAD: "aim_artifacts.downloader",
-    Role.CHECK_SIZE: "aim_artifacts.downloader.program",
+    Role.CHECK_SIZE: "aim_artifacts.downloader.check_size",
 }
 _CHUNK: Final = 16 * 1024
 _PATIENCE: Final = 3.0

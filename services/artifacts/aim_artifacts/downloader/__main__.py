@@ -4,8 +4,10 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
+from aim_artifacts.downloader.check_size import check_size
 from aim_artifacts.downloader.download import download
-from aim_artifacts.downloader.program import Command, check_size, end, run
+from aim_artifacts.downloader.ending import end
+from aim_artifacts.downloader.program import Command, run
 
 _COMMANDS: Final[dict[str, Command]] = {"download": download, "check-size": check_size}
 

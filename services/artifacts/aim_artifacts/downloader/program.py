@@ -1,11 +1,9 @@
-"""The download program: its start, its end, and the check of sizes."""
+"""Running a command of the program: signals, exit codes, termination message (AR-711, AR-764, AR-765)."""
 
 import asyncio
 import os
 import signal
-import sys
 from collections.abc import Callable, Coroutine, Sequence
-from typing import NoReturn
 
 from aim_artifacts.downloader.environment import (
     DEFAULT_WORK_DIRECTORIES,
@@ -14,23 +12,9 @@ from aim_artifacts.downloader.environment import (
     termination_path,
     trust_authorities,
 )
-from aim_artifacts.downloader.failure import DownloadError, give_up, log, write_termination_message
-from aim_artifacts.downloader.simulation import simulated_size
+from aim_artifacts.downloader.failure import DownloadError, give_up, log
 from aim_artifacts.downloader_contract import ExitCode
 from aim_artifacts.source import Source, SourceError, parse_source
-from controller_runtime import dumps
-
-
-def end(code: int) -> NoReturn:
-    """End the process without taking the interpreter apart.
-
-    A thread of a client library may ask for the interpreter's lock just then, and the process would abort although its
-    work was done and told; and nobody waits for files that are still under way after a failure (AR-737).
-    """
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
-
 
 Command = Callable[[Source, Environment], Coroutine[None, None, None]]
 
@@ -80,28 +64,3 @@ def _failure(error: BaseException) -> DownloadError:
     from aim_artifacts.downloader.error_mapping import download_error  # noqa: PLC0415 - only where it is needed
 
     return download_error(error)
-
-
-async def check_size(source: Source, environment: Environment) -> None:
-    """Print the size as the very last line, and leave it as termination message (AR-155, AR-156).
-
-    Raises:
-        DownloadError: the source cannot be read, or has no size.
-    """
-    uri = str(source)
-    size = simulated_size(os.environ)
-    if size is None:
-        # Imported here: a simulated size needs no client.
-        from aim_artifacts.downloader.sources import list_source  # noqa: PLC0415
-
-        size = (await list_source(source, environment)).size
-    if size <= 0:
-        raise DownloadError(ExitCode.UNKNOWN, f"the selected files of {uri} have no size; set spec.size")
-    result = dumps({"url": uri, "sizeBytes": size})
-    write_termination_message(termination_path(os.environ), result)
-    sys.stderr.flush()
-    print(result.decode(), flush=True)
-
-
-if __name__ == "__main__":
-    end(run(check_size, sys.argv[1:]))

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from aim_artifacts.downloader.child import REPORT
+from aim_artifacts.downloader.ending import end
 from aim_artifacts.downloader.failure import DownloadError, log
-from aim_artifacts.downloader.program import end
 from aim_artifacts.downloader_contract import ExitCode
 from controller_runtime import JsonObject, loads
 
