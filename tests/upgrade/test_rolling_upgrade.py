@@ -26,6 +26,9 @@ from controller_runtime.replay import Replayed, Replayer, Verdict
 SEED = 20261123
 ACTS = 30
 """Creations, changes and deletions that this release alone takes part in."""
+ADDED = ("gateways/",)
+"""Parts that this release reads and the former did not: its decisions record no position of them, so what today's code
+would have decided with them is not known (FW-481)."""
 pytestmark = pytest.mark.timeout(400)
 
 
@@ -95,7 +98,8 @@ async def test_a_rolling_upgrade_and_back_under_load_loses_nothing(tmp_path: Pat
             pods = {name: f"aim-{name}-0", **{f"{name}-{number}": f"aim-{name}-{number}" for number in (1, 2)}}
             assert acting_without_lease(site.proxy.written, pods) == []
         results = await replayed(bus)
-        assert [one.missing for one in results if one.verdict is Verdict.UNKNOWN] == []
+        unknown = [one.missing for one in results if one.verdict is Verdict.UNKNOWN]
+        assert [missing for missing in unknown if not all(one.startswith(ADDED) for one in missing)] == []
         own = [one for one in results if first < one.stored.sequence <= last]
         assert {one.stored.record.service for one in own} > {"serving", "routing"}
         assert [(one.stored.record.key, one.differences) for one in own if one.verdict is not Verdict.SAME] == []
