@@ -240,7 +240,7 @@ async def asked_throughout(node: OnNode, route: str) -> AsyncIterator[None]:
     errors: list[str] = []
 
     async def asking() -> None:
-        body: JsonObject = {"model": "m", "max_tokens": 2, "messages": [{"role": "user", "content": "Hello"}]}
+        body: JsonObject = {"max_tokens": 2, "messages": [{"role": "user", "content": "Hello"}]}
         async with aiohttp.ClientSession(node.gateway) as session:
             while True:
                 async with session.post(f"{route}/v1/chat/completions", json=body) as answer:

@@ -24,6 +24,11 @@ signal.signal(signal.SIGTERM, signal.SIG_IGN)
 pathlib.Path(sys.argv[1]).touch()
 time.sleep(600)
 """
+LEADERLESS = """
+import ctypes, threading, time
+threading.Thread(target=time.sleep, args=(600,)).start()
+ctypes.CDLL(None).syscall(60, 0)  # exit of this thread alone
+"""
 
 
 @pytest.fixture
@@ -268,3 +273,16 @@ def wait_for(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the number of a system call")
+def test_a_process_runs_until_its_last_thread_has_ended(daemons: Daemons) -> None:
+    daemons.start(daemon(sys.executable, "-c", LEADERLESS))
+    pid = running(daemons)
+    deadline = time.monotonic() + 10
+    while state(pid) != "Z":
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert daemons.pid("one") == pid, "its files and ports are still in use"
+    daemons.stop("one", patience=5)
+    assert state(pid) == "X"

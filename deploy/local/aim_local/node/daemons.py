@@ -140,7 +140,9 @@ def _started(pid: int) -> int | None:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
     except OSError:
         return None
-    return None if fields[0] in {"Z", "X"} else int(fields[19])
+    # After SIGKILL the first thread may have ended before others, which still hold files and ports.
+    has_ended = fields[0] in {"Z", "X"} and int(fields[17]) <= 1
+    return None if has_ended else int(fields[19])
 
 
 def _end(pid: int, has_ended: Callable[[], bool], patience: float) -> None:
