@@ -147,8 +147,9 @@ async def test_pods_of_a_drained_node_wait_for_it(chat: Served) -> None:
         await chat.node.kubectl("drain", name, selector, "--delete-emptydir-data", "--timeout=60s")
         reported = await chat.reports(PODS_READY, "FailedScheduling")
         assert "unschedulable" in reported["message"]
-        why = await chat.explains(lambda found: found.kind in {"Pod", "Event"})
-        assert "unschedulable" in why.cause
+        why = await chat.explains(lambda found: found.reason == "GPUNotSchedulable")
+        assert "cordoned" in why.cause
+        assert why.remedy.startswith("uncordon a node")
         since = time.monotonic()
     await chat.recovered("node drained", short(reported), why, since)
 

@@ -444,13 +444,13 @@ async def cluster_objects(node: OnNode, *objects: JsonObject) -> AsyncIterator[N
 
 
 def static_volume(name: str, storage_class: str, folder: Path, mode: str = "ReadWriteMany") -> JsonObject:
-    """A PersistentVolume in a folder of the node."""
+    """A PersistentVolume in a folder of the node, which claims to be large enough for the weights of the examples."""
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolume",
         "metadata": {"name": name},
         "spec": {
-            "capacity": {"storage": "1Gi"},
+            "capacity": {"storage": "100Gi"},
             "accessModes": [mode],
             "storageClassName": storage_class,
             "persistentVolumeReclaimPolicy": "Retain",

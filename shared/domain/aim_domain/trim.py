@@ -36,7 +36,7 @@ def _head(obj: JsonObject, *extra_metadata: str) -> JsonObject:
 
 
 def pod(obj: JsonObject) -> JsonObject:
-    """Identity, phase, conditions, container states and the claims that the pod mounts."""
+    """Identity, node, phase, conditions, container states and the claims that the pod mounts."""
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     claims = [_pick(volume, ("name", "persistentVolumeClaim")) for volume in spec.get("volumes") or []]
     containers = {
@@ -46,7 +46,7 @@ def pod(obj: JsonObject) -> JsonObject:
     }
     return {
         **_head(obj),
-        "spec": {"volumes": [claim for claim in claims if "persistentVolumeClaim" in claim]},
+        "spec": {**_pick(spec, ("nodeName",)), "volumes": [one for one in claims if "persistentVolumeClaim" in one]},
         "status": {**_pick(status, ("phase", "reason", "message", "conditions")), **containers},
     }
 
@@ -122,5 +122,6 @@ def namespace(obj: JsonObject) -> JsonObject:
 
 def event(obj: JsonObject) -> JsonObject:
     """What an Event says, of what, and when."""
-    fields = ("involvedObject", "type", "reason", "message", "firstTimestamp", "lastTimestamp", "eventTime", "count")
-    return {**_head(obj), **_pick(obj, fields)}
+    fields = ("involvedObject", "type", "reason", "message", "count", "series")
+    times = ("firstTimestamp", "lastTimestamp", "eventTime")
+    return {**_head(obj), **_pick(obj, (*fields, *times))}

@@ -1,11 +1,16 @@
 """What of the large kinds goes over the bus. That decisions lack nothing is shown by all tests that use `world_of`."""
 
+from collections.abc import Mapping
 from copy import deepcopy
-from typing import Any, Final
+from datetime import datetime
+from enum import Enum
+from types import UnionType
+from typing import Annotated, Any, Final, Union, get_args, get_origin
 
 import pytest
+from pydantic import BaseModel
 
-from aim_domain import parts
+from aim_domain import parts, trim
 from controller_runtime import JsonObject, Part, dumps
 from controller_runtime.bus.published import published_form
 
@@ -124,3 +129,47 @@ def test_a_list_and_a_watch_give_the_same_bytes(part: Part[Any]) -> None:
     rest = {"metadata": META, "spec": {"a": 1}, "data": {"b": "c"}, "status": {}}
     watched, listed = {"kind": identity["kind"], **identity, **rest}, {**rest, **identity}
     assert dumps(published_form(part, watched)) == dumps(published_form(part, listed))
+
+
+def filled(model: type[BaseModel]) -> JsonObject:
+    """An object as the API server has it, with every field that the model declares."""
+    return {field.alias or name: value_of(field.annotation) for name, field in model.model_fields.items()}
+
+
+def value_of(annotation: Any) -> Any:
+    """A value that differs from the default of its field."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return value_of(arguments[0])
+    if origin in {Union, UnionType}:
+        return value_of(next(one for one in arguments if one is not type(None)))
+    if origin is tuple:
+        return [value_of(arguments[0])]
+    if origin is dict:
+        # The extended resources of a node are those with a domain.
+        return {"amd.com/gpu": value_of(arguments[1])}
+    if issubclass(annotation, BaseModel):
+        return filled(annotation)
+    if issubclass(annotation, datetime):
+        return "2026-01-01T00:00:00Z"
+    if issubclass(annotation, Enum):
+        return str(list(annotation)[-1])
+    return {bool: True, int: 7, str: "7"}[annotation]
+
+
+TYPES: Final[Mapping[Part[Any], str]] = {parts.AUTOSCALERS: "ScalingActive", parts.GATEWAYS: "Programmed"}
+"""Where not all conditions are read, one that is; of those only what is common to all."""
+FOREIGN: Final = [one for one in vars(parts).values() if isinstance(one, Part) and one.trim in vars(trim).values()]
+
+
+@pytest.mark.spec("FW-447")
+@pytest.mark.parametrize("part", FOREIGN, ids=str)
+def test_what_a_model_declares_is_published(part: Part[Any]) -> None:
+    whole: JsonObject = {**filled(part.kind.model), "apiVersion": "v1", "kind": part.kind.kind, "metadata": META}
+    if part in TYPES:
+        status = whole["status"]
+        for holder in (status, *status.get("listeners", ())):
+            holder["conditions"] = [{"type": TYPES[part], "status": "True", "reason": "r", "message": "m"}]
+    published, read = part.kind.decode(published_form(part, whole)), part.kind.decode(whole)
+    for name in part.kind.model.model_fields.keys() - {"api_version", "kind", "metadata"}:
+        assert getattr(published, name) == getattr(read, name), name

@@ -449,4 +449,31 @@ def test_what_to_do_about_a_pod_without_a_node_depends_on_the_scheduler_s_words(
     assert remedy in lines(known, POD, "p")[2]
 
 
+@pytest.mark.spec("FW-605", "FW-860")
+def test_a_lost_node_comes_before_what_follows_from_it() -> None:
+    service = obj(kinds.AIM_SERVICE, "chat", "InferenceServiceReady", "InferenceServicePodsReady", spec=SERVICE)
+    forsaken = [
+        {"type": "Ready", "status": "False", "lastTransitionTime": LATER},
+        {"type": "ContainersReady", "status": "True", "lastTransitionTime": LATER},
+    ]
+    pod = make(
+        POD,
+        "chat-x",
+        namespace=TEAM,
+        labels={labels.KSERVE_INFERENCE_SERVICE: WORKLOAD},
+        spec={"nodeName": "gpu-1"},
+        status={"phase": "Running", "conditions": forsaken},
+    )
+    workload = obj(kinds.INFERENCE_SERVICE, WORKLOAD, "PredictorReady")
+    told = lines(
+        Objects((kinds.AIM_SERVICE, service), (kinds.INFERENCE_SERVICE, workload), (POD, pod)),
+        kinds.AIM_SERVICE,
+        "chat",
+    )
+    assert told[1].startswith(f"because Pod {TEAM}/chat-x: Ready=False NodeNotReady: its node gpu-1 has stopped reporting")
+    assert "kubectl get nodes" in told[2]
+    forsaken[0]["reason"] = "ContainersNotReady"
+    assert blockers_of(POD, pod) == ()
+
+
 LATER = "2025-12-31T00:00:00Z"

@@ -302,6 +302,19 @@ def _of_pod(pod: JsonObject) -> Iterable[Blocker]:
             since = one.get("lastTransitionTime") or ""
             reason, message = one.get("reason") or "", one.get("message") or ""
             yield Blocker("PodScheduled", reason, message, since=since, who="scheduler", towards=told)
+    yield from _forsaken(pod)
+
+
+def _forsaken(pod: JsonObject) -> Iterable[Blocker]:
+    """What Kubernetes alone says of a pod whose node is lost, where each container still runs (FW-860)."""
+    conditions = {one.get("type"): one for one in _conditions(pod)}
+    ready, containers = conditions.get(_READY), conditions.get("ContainersReady")
+    if not ready or not containers or ready.get("reason"):
+        return
+    if ready.get("status") == "False" and containers.get("status") == "True":
+        message = f"its node {pod['spec'].get('nodeName')} has stopped reporting"
+        since = ready.get("lastTransitionTime") or ""
+        yield Blocker(_READY, "NodeNotReady", message, since=since, who="node controller")
 
 
 def _ending(stopped: JsonObject) -> str:

@@ -19,7 +19,7 @@ _MADE: Final = frozenset({CLAIM, HTTP_ROUTE, INFERENCE_SERVICE})
 _UNBOUND: Final = "unbound immediate PersistentVolumeClaims"
 """What the scheduler says of a pod whose claim has no volume: why not, the claim's Events say."""
 _ROOTS: Final = frozenset(
-    {"GPUNotAvailable", "GPUNotSchedulable", "VRAMNotAvailable", "ProvisioningFailed", "FailedCreate"}
+    {"GPUNotAvailable", "GPUNotSchedulable", "VRAMNotAvailable", "NodeNotReady", "ProvisioningFailed", "FailedCreate"}
 )
 """Reasons behind which there is no other."""
 

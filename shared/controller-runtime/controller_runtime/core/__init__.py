@@ -9,9 +9,7 @@ from controller_runtime.core.horizontal_pod_autoscaler import AutoscalerStatus a
 from controller_runtime.core.horizontal_pod_autoscaler import HorizontalPodAutoscaler as HorizontalPodAutoscaler
 from controller_runtime.core.horizontal_pod_autoscaler import ScaleTargetRef as ScaleTargetRef
 from controller_runtime.core.job import Job as Job
-from controller_runtime.core.job import JobSpec as JobSpec
 from controller_runtime.core.job import JobStatus as JobStatus
-from controller_runtime.core.job import PodTemplate as PodTemplate
 from controller_runtime.core.lease import Lease as Lease
 from controller_runtime.core.lease import LeaseSpec as LeaseSpec
 from controller_runtime.core.namespace import Namespace as Namespace

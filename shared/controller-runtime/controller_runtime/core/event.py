@@ -42,8 +42,6 @@ class Event(Resource):
     last_timestamp: Time | None = None
     event_time: MicroTime | None = None
     series: EventSeries | None = None
-    reporting_component: str = ""
-    reporting_instance: str = ""
 
     @property
     def last_seen(self) -> datetime | None:

@@ -2,26 +2,8 @@
 
 from __future__ import annotations
 
-from controller_runtime.api.base import ApiModel, Items, Time
-from controller_runtime.api.meta import Condition, ObjectMeta, Resource
-from controller_runtime.core.pod import PodSpec
-
-
-class PodTemplate(ApiModel):
-    """Template of the job's pods."""
-
-    metadata: ObjectMeta = ObjectMeta()
-    spec: PodSpec = PodSpec()
-
-
-class JobSpec(ApiModel):
-    """What the job runs."""
-
-    backoff_limit: int | None = None
-    active_deadline_seconds: int | None = None
-    ttl_seconds_after_finished: int | None = None
-    suspend: bool = False
-    template: PodTemplate = PodTemplate()
+from controller_runtime.api.base import ApiModel, Items
+from controller_runtime.api.meta import Condition, Resource
 
 
 class JobStatus(ApiModel):
@@ -31,8 +13,6 @@ class JobStatus(ApiModel):
     succeeded: int = 0
     failed: int = 0
     conditions: Items[Condition] = ()
-    start_time: Time | None = None
-    completion_time: Time | None = None
 
 
 class Job(Resource):
@@ -40,5 +20,4 @@ class Job(Resource):
 
     api_version: str = "batch/v1"
     kind: str = "Job"
-    spec: JobSpec = JobSpec()
     status: JobStatus = JobStatus()

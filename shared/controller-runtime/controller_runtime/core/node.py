@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from controller_runtime.api.base import ApiModel, Items, MapOf
-from controller_runtime.api.meta import Condition, Resource
+from controller_runtime.api.meta import Resource
 from controller_runtime.quantity import QuantityText
 
 
@@ -29,7 +29,6 @@ class NodeStatus(ApiModel):
 
     capacity: MapOf[QuantityText] = Field(default_factory=dict)
     allocatable: MapOf[QuantityText] = Field(default_factory=dict)
-    conditions: Items[Condition] = ()
 
 
 class Node(Resource):

@@ -35,9 +35,6 @@ class PodSpec(ApiModel):
     """What runs in the pod."""
 
     node_name: str = ""
-    service_account_name: str = ""
-    containers: Items[Container] = ()
-    init_containers: Items[Container] = ()
     volumes: Items[Volume] = ()
 
 
@@ -78,8 +75,6 @@ class ContainerStatus(ApiModel):
     name: str = ""
     ready: bool = False
     restart_count: int = 0
-    image: str = ""
-    image_id: str = ""
     state: ContainerState = ContainerState()
     last_state: ContainerState = ContainerState()
 
@@ -93,7 +88,6 @@ class PodStatus(ApiModel):
     conditions: Items[Condition] = ()
     init_container_statuses: Items[ContainerStatus] = ()
     container_statuses: Items[ContainerStatus] = ()
-    start_time: Time | None = None
 
 
 class Pod(Resource):
