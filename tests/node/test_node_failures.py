@@ -6,6 +6,7 @@
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -250,11 +251,13 @@ async def test_a_claim_that_fits_no_volume(node: OnNode, outcomes: Outcomes) -> 
         unfit = static_volume(f"{name}-once", name, disk, "ReadWriteOnce")
         async with (
             no_remains(node),
+            # Its end waits for the claim, which goes with the namespace.
+            AsyncExitStack() as later,
             cluster_objects(node, storage_class(name, "kubernetes.io/no-provisioner"), unfit),
             node.namespace("claim") as namespace,
             served(node, outcomes, namespace, storage={"defaultStorageClassName": name}) as chat,
         ):
             why = await chat.explains(lambda found: found.kind in {"Event", "PersistentVolumeClaim"})
             since = time.monotonic()
-            async with cluster_objects(node, static_volume(f"{name}-many", name, disk)):
-                await chat.recovered("claim: no volume fits", why.status, why, since, 120)
+            await later.enter_async_context(cluster_objects(node, static_volume(f"{name}-many", name, disk)))
+            await chat.recovered("claim: no volume fits", why.status, why, since, 120)

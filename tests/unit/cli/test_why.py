@@ -470,7 +470,9 @@ def test_a_lost_node_comes_before_what_follows_from_it() -> None:
         kinds.AIM_SERVICE,
         "chat",
     )
-    assert told[1].startswith(f"because Pod {TEAM}/chat-x: Ready=False NodeNotReady: its node gpu-1 has stopped reporting")
+    assert told[1].startswith(
+        f"because Pod {TEAM}/chat-x: Ready=False NodeNotReady: its node gpu-1 has stopped reporting"
+    )
     assert "kubectl get nodes" in told[2]
     forsaken[0]["reason"] = "ContainersNotReady"
     assert blockers_of(POD, pod) == ()

@@ -96,7 +96,5 @@ async def open_reporter(namespace: str, artifact: str) -> AsyncIterator[Reporter
     if not namespace or not artifact:
         yield NoReporter()
         return
-    from aim_artifacts.downloader.reporter import open_status_reporter  # noqa: PLC0415 - see above
-
     async with open_status_reporter(namespace, artifact) as reporter:
         yield reporter or NoReporter()
