@@ -231,7 +231,7 @@ def test_a_program_that_does_not_listen_is_not_ready(programs: Programs, monkeyp
 
 def test_the_chart_reads_images_where_the_kubelet_does() -> None:
     settings = NodeSettings(Path("/n"))
-    values = node_values(settings)
+    values = node_values(settings, "0a1b")
     Values.model_validate(values)
     assert values["registries"] == {
         "docker.io": {"mirrors": [{"url": f"http://{settings.registry}"}], "upstream": {"enabled": False}}
@@ -239,7 +239,7 @@ def test_the_chart_reads_images_where_the_kubelet_does() -> None:
 
 
 def test_the_chart_asks_for_less_than_a_node_of_two_cores_has() -> None:
-    values = node_values(NodeSettings(Path("/n")))
+    values = node_values(NodeSettings(Path("/n")), "0a1b")
     requests = [values[name]["resources"]["requests"]["cpu"] for name in ("nats", "manager")]
     # One broker and five services.
     broker, service = (int(one.removesuffix("m")) for one in requests)

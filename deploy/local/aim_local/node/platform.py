@@ -1,6 +1,7 @@
 """The platform on a node: its images in the node's registry, the chart installed by helm, every service a pod."""
 
 import asyncio
+import hashlib
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, final
+from urllib.request import Request, urlopen
 
 import yaml
 
@@ -29,6 +31,10 @@ CHART: Final = _ROOT / "deploy" / "charts" / "aim-engine"
 EXAMPLES: Final = _ROOT / "deploy" / "local" / "examples" / "node"
 RELEASE: Final = "aim-engine"
 NAMESPACE: Final = "aim-system"
+_MANIFESTS: Final = (
+    "application/vnd.oci.image.manifest.v1+json",
+    "application/vnd.docker.distribution.manifest.v2+json",
+)
 _INSTALL_SECONDS: Final = 300
 _RESTRICTED: Final = {"pod-security.kubernetes.io/enforce": "restricted"}
 
@@ -111,7 +117,8 @@ class NodePlatform:
         self.node.apply_objects([namespace])
         with tempfile.TemporaryDirectory() as folder:
             files = [Path(folder, f"{number}.yaml") for number in range(2)]
-            for file, content in zip(files, (node_values(self.node.settings), values or {}), strict=True):
+            own = node_values(self.node.settings, self._digests())
+            for file, content in zip(files, (own, values or {}), strict=True):
                 file.write_text(yaml.safe_dump(content), encoding="utf-8")
             chosen = [word for file in files for word in ("-f", str(file))]
             self.helm(
@@ -136,6 +143,19 @@ class NodePlatform:
         """
         command = (sys.executable, "-m", "aim_packaging", "images", "push", "--to", self.node.settings.registry)
         _ran(command, {}, "images")
+
+    def _digests(self) -> str:
+        """What the tag of the services' images means now, in a few characters."""
+        version = yaml.safe_load((CHART / "Chart.yaml").read_text("utf-8"))["appVersion"]
+        digests = hashlib.sha256()
+        for name in SERVICES:
+            url = f"http://{self.node.settings.registry}/v2/amdenterpriseai/aim-engine-{name}/manifests/{version}"
+            try:
+                with urlopen(Request(url, headers={"accept": _MANIFESTS}), timeout=10) as answer:
+                    digests.update(answer.read())
+            except OSError as error:
+                raise NodeError(f"image aim-engine-{name} not readable in the node's registry: {error}") from error
+        return digests.hexdigest()[:12]
 
     def _start(self) -> None:
         if not self.node.running:
@@ -173,13 +193,21 @@ class NodePlatform:
         return [_row(pod, memory.get(pod["metadata"]["name"])) for pod in pods if pod["status"]["phase"] == "Running"]
 
 
-def node_values(settings: NodeSettings) -> JsonObject:
-    """Values of the chart on a node: docker.io is the node's registry, for the services as for the kubelet."""
+def node_values(settings: NodeSettings, digests: str) -> JsonObject:
+    """Values of the chart on a node: docker.io is the node's registry, for the services as for the kubelet.
+
+    Args:
+        digests: other ones start the pods again, so that images which were built again under their tag run.
+    """
     mirror = {"mirrors": [{"url": f"http://{settings.registry}"}], "upstream": {"enabled": False}}
     return {
         "registries": {"docker.io": mirror},
         "nats": {"storage": {"size": "1Gi"}, "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}}},
-        "manager": {"resources": {"requests": {"cpu": "20m", "memory": "96Mi"}}},
+        "manager": {
+            "image": {"pullPolicy": "Always"},
+            "podAnnotations": {"aim-local/images": digests},
+            "resources": {"requests": {"cpu": "20m", "memory": "96Mi"}},
+        },
     }
 
 
