@@ -151,7 +151,7 @@ class NodePlatform:
         for name in SERVICES:
             url = f"http://{self.node.settings.registry}/v2/amdenterpriseai/aim-engine-{name}/manifests/{version}"
             try:
-                with urlopen(Request(url, headers={"accept": _MANIFESTS}), timeout=10) as answer:
+                with urlopen(Request(url, headers={"accept": ", ".join(_MANIFESTS)}), timeout=10) as answer:
                     digests.update(answer.read())
             except OSError as error:
                 raise NodeError(f"image aim-engine-{name} not readable in the node's registry: {error}") from error
