@@ -15,8 +15,8 @@ from aim_local.apiserver import ControlPlane
 from aim_local.apiserver.faults import FaultRule, Latency, Refusal
 from aim_local.stack import SERVICES
 from controller_runtime import Key
-from controller_runtime.bus.outcome import PubAck
-from controller_runtime.bus.subjects import DEFAULT_LAYOUT
+from controller_runtime.log.broker.connection import PubAck
+from controller_runtime.log.wire.subjects import DEFAULT_LAYOUT
 
 APPLY = frozenset({"apply"})
 CONFIG_MAPS = frozenset({"configmaps"})

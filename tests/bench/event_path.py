@@ -15,14 +15,14 @@ from bench.site import MANAGER, Site
 
 from aim_domain import kinds, labels
 from aim_domain.parts import CUSTOM_PROFILES
-from aim_local.actors.informer import Informer
+from aim_local.actors.runtime import Informer
 from aim_local.stack import Supervised
 from aim_local.stack.programs import Addresses
 from aim_local.supervision.probes import http_probe
 from aim_local.supervision.process import Program
 from controller_runtime import JsonObject, Key
-from controller_runtime.bus.connection import BusSettings, connect
-from controller_runtime.bus.history import History
+from controller_runtime.log.broker.connection import BusSettings, connect
+from controller_runtime.log.history.reader import History
 
 RATE: Final = 100
 """Events per second."""

@@ -14,12 +14,10 @@ from bench.watcher import has_condition, route_accepted
 
 from aim_domain import labels
 from aim_domain.kinds import GATEWAY, HTTP_ROUTE, INFERENCE_SERVICE, NODE, POD
-from aim_local.actors.gateway_status import CONTROLLER, gateway_status
-from aim_local.actors.informer import Informer
+from aim_local.actors.gateways import CONTROLLER, gateway_status
+from aim_local.actors.kubelet import running
 from aim_local.actors.objects import condition, is_going, now_text
-from aim_local.actors.pod_status import running
-from aim_local.actors.workers import Workers
-from aim_local.actors.writer import Writer
+from aim_local.actors.runtime import Informer, Workers, Writer
 from controller_runtime import JsonObject, Key, KubeClient
 from controller_runtime.kube.kinds import ResourceKind
 

@@ -29,11 +29,10 @@ from aim_cli.services import services
 from aim_domain.parts import SERVICES
 from aim_local.nats import NatsServer
 from controller_runtime import Key, dumps, loads
-from controller_runtime.bus.connection import BusConnection, BusSettings, connect
-from controller_runtime.bus.envelope import LogMessage, StateMessage, message_id
-from controller_runtime.bus.history import DecisionFilter, History
-from controller_runtime.bus.outcome import PubAck
-from controller_runtime.bus.subjects import DEFAULT_LAYOUT
+from controller_runtime.log.broker.connection import BusConnection, BusSettings, PubAck, connect
+from controller_runtime.log.history.reader import DecisionFilter, History
+from controller_runtime.log.wire.messages import LogMessage, StateMessage, message_id
+from controller_runtime.log.wire.subjects import DEFAULT_LAYOUT
 from controller_runtime.replay import Replayer, Verdict
 
 EVENTS: Final = 100_000

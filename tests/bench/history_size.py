@@ -30,14 +30,14 @@ from aim_domain.parts import AUTOSCALERS, CLUSTER_MODELS, NODES, TEMPLATES
 from aim_domain.parts import SERVICES as AIM_SERVICES
 from aim_local.nats import NatsServer
 from controller_runtime import JsonObject, Part
-from controller_runtime.bus.connection import BusConnection, BusSettings, connect
-from controller_runtime.bus.delivery import deliver
-from controller_runtime.bus.publisher import Publisher
-from controller_runtime.bus.publisher_state import PublisherSettings, PublisherSetup
-from controller_runtime.bus.source import published
-from controller_runtime.bus.streams import StreamLimits
-from controller_runtime.bus.subjects import DEFAULT_LAYOUT
 from controller_runtime.kube.reflector_state import Restarted, Upsert
+from controller_runtime.log.broker.connection import BusConnection, BusSettings, connect
+from controller_runtime.log.broker.consumer import deliver
+from controller_runtime.log.broker.streams import StreamLimits
+from controller_runtime.log.publish.publisher import Publisher
+from controller_runtime.log.publish.source import published
+from controller_runtime.log.publish.state import PublisherSettings, PublisherSetup
+from controller_runtime.log.wire.subjects import DEFAULT_LAYOUT
 
 COLD: Final = 3
 WARM: Final = 20

@@ -29,9 +29,9 @@ from aim_domain.parts import SERVICES
 from aim_local import stack
 from aim_local.nats import NatsServer
 from controller_runtime import Key, dumps
-from controller_runtime.bus.decision import DecisionRecord
-from controller_runtime.bus.envelope import LogMessage, StateMessage, Verb, message_id
-from controller_runtime.bus.subjects import DEFAULT_LAYOUT
+from controller_runtime.log.history.decisions import DecisionRecord
+from controller_runtime.log.wire.messages import LogMessage, StateMessage, Verb, message_id
+from controller_runtime.log.wire.subjects import DEFAULT_LAYOUT
 
 _NAMESPACE: Final = "bench-inside"
 _SHOWN: Final = Key(_NAMESPACE, "s0")

@@ -15,9 +15,9 @@ from support.publishing import Cluster
 from support.world_objects import widgets
 
 from aim_local.nats import NatsServer
-from controller_runtime.bus.connection import BusConnection
-from controller_runtime.bus.publisher import Publisher
-from controller_runtime.bus.publisher_state import PublisherSettings, PublisherSetup
+from controller_runtime.log.broker.connection import BusConnection
+from controller_runtime.log.publish.publisher import Publisher
+from controller_runtime.log.publish.state import PublisherSettings, PublisherSetup
 
 _SECONDS: Final = 10.0
 _INTERVAL: Final = 0.5

@@ -54,12 +54,12 @@ from aim_local.ports import HOST, free_ports
 from aim_local.stack import SERVICES
 from aim_model_sync.settings import ModelSyncSettings
 from controller_runtime import FACTS, JsonObject, Key, Part, ServiceDefinition, dumps, loads
-from controller_runtime.bus.connection import BusConnection, BusSettings, connect
-from controller_runtime.bus.publisher import Publisher
-from controller_runtime.bus.publisher_state import Phase, PublisherSettings, PublisherSetup
-from controller_runtime.bus.source import published
 from controller_runtime.kube.kinds import ResourceKind
 from controller_runtime.kube.reflector_state import Restarted
+from controller_runtime.log.broker.connection import BusConnection, BusSettings, connect
+from controller_runtime.log.publish.publisher import Publisher
+from controller_runtime.log.publish.source import published
+from controller_runtime.log.publish.state import Phase, PublisherSettings, PublisherSetup
 
 _TOKEN: Final = "specimen"
 """Name of the object that is copied; nothing else may be called so. Copies have names of the same length."""

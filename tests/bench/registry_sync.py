@@ -32,9 +32,9 @@ from aim_local.apiserver.controlplane import load_crds
 from aim_local.nats import NatsServer
 from aim_local.registry import BearerAuth, ImageStore, LocalRegistry
 from controller_runtime import JsonObject, KubeClient, dumps, load_connection
-from controller_runtime.bus.connection import connect
+from controller_runtime.log.broker.connection import connect
 from controller_runtime.manager.context import ProcessContext
-from controller_runtime.manager.process import ServiceProcess
+from controller_runtime.manager.run import ServiceProcess
 from controller_runtime.telemetry.metrics import Metrics
 
 _PATIENCE: Final = 300.0

@@ -26,16 +26,15 @@ from aim_discovery.settings import DiscoverySettings
 from aim_domain.kinds import AIM_CLUSTER_MODEL, AIM_SERVICE_TEMPLATE
 from aim_domain.parts import DISCOVERY_JOBS, NODES, TEMPLATES
 from controller_runtime import Change, Child, JsonObject, Key, Part, Plan, Shown, Verb, timestamp
-from controller_runtime.bus.decision import DecisionRecord
-from controller_runtime.bus.entry import Entry, Version
 from controller_runtime.kinds import JOB, NODE
 from controller_runtime.kinds import NAMESPACE as NAMESPACE_KIND
-from controller_runtime.reconcile.change_router import ChangeRouter
-from controller_runtime.reconcile.child_body import Target, with_owner
-from controller_runtime.reconcile.difference import same_status
-from controller_runtime.reconcile.execution import Execution, Write, WriteResult
-from controller_runtime.reconcile.pass_record import Records
+from controller_runtime.log.history.decisions import DecisionRecord
+from controller_runtime.log.wire.version import Entry, Version
+from controller_runtime.reconcile.child import Target, same_status, with_owner
+from controller_runtime.reconcile.enqueue import ChangeRouter
+from controller_runtime.reconcile.plan import Execution, Write, WriteResult
 from controller_runtime.reconcile.queue import WorkQueue
+from controller_runtime.reconcile.record import Records
 from controller_runtime.reconcile.worker import Worker
 
 _SYSTEM: Final = "aim-system"

@@ -17,8 +17,8 @@ from support.slow_disk import slow_disk
 from support.world_objects import widgets
 
 from aim_local.nats import NatsServer
-from controller_runtime.bus.publisher_state import PublisherSettings
-from controller_runtime.bus.subjects import DEFAULT_LAYOUT
+from controller_runtime.log.publish.state import PublisherSettings
+from controller_runtime.log.wire.subjects import DEFAULT_LAYOUT
 
 _PARTS: Final = 4
 _PATIENCE: Final = 300.0

@@ -20,10 +20,10 @@ from support.world_feed import feeding
 from support.world_objects import widgets
 
 from aim_local.nats import NatsServer
-from controller_runtime.bus.connection import BusConnection, BusSettings, connect
-from controller_runtime.bus.freshness import FeedSettings
-from controller_runtime.bus.streams import ensure_streams
-from controller_runtime.bus.subjects import DEFAULT_LAYOUT
+from controller_runtime.log.broker.connection import BusConnection, BusSettings, connect
+from controller_runtime.log.broker.streams import ensure_streams
+from controller_runtime.log.freshness import FeedSettings
+from controller_runtime.log.wire.subjects import DEFAULT_LAYOUT
 
 SIZES: Final = ((10_000, 2_000), (10_000, 10_000), (600, 180_000), (2_000, 250_000), (300, 1_500_000))
 """Objects and bytes of each."""

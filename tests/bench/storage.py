@@ -22,8 +22,8 @@ from aim_domain import labels
 from aim_domain.naming import claim_name
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACTS
 from controller_runtime import JsonObject, timestamp
-from controller_runtime.bus.entry import keep_decoded
 from controller_runtime.kinds import PERSISTENT_VOLUME_CLAIM
+from controller_runtime.log.wire.version import keep_decoded
 
 _SIZE: Final = 10
 """GiB of each artifact."""

@@ -7,7 +7,7 @@ from typing import Final
 
 from bench.fakes import PLAYED
 
-from aim_local.actors.weights import Weights
+from aim_local.actors.settings import Weights
 from aim_local.stack import ClusterKind, StackSettings
 
 CRDS: Final = Path(__file__).parents[2] / "deploy" / "crds"

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import TypeAlias
 
-from aim_local.actors.informer import Informer
+from aim_local.actors.runtime import Informer
 from controller_runtime import JsonObject, Key, KubeClient
 from controller_runtime.kube.kinds import ResourceKind
 

@@ -28,11 +28,11 @@ from support.publishing import (
 from support.world_objects import widgets
 
 from aim_local.nats import NatsServer
-from controller_runtime.bus.connection import BusConnection
-from controller_runtime.bus.intake import KEPT_WHILE_AWAY
-from controller_runtime.bus.publisher import Publisher
-from controller_runtime.bus.stored import stream_state
-from controller_runtime.bus.subjects import Layout
+from controller_runtime.log.broker.connection import BusConnection
+from controller_runtime.log.broker.reading import stream_state
+from controller_runtime.log.publish.intake import KEPT_WHILE_AWAY
+from controller_runtime.log.publish.publisher import Publisher
+from controller_runtime.log.wire.subjects import Layout
 
 PART = "widgets"
 OBJECTS = 40

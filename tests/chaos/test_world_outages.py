@@ -19,12 +19,12 @@ from support.world_objects import widget, widgets
 
 from aim_local.nats import NatsServer
 from controller_runtime import JsonObject, Key, Part, Resource
-from controller_runtime.bus.connection import BusConnection
-from controller_runtime.bus.errors import BusApiError
-from controller_runtime.bus.freshness import FeedSettings
-from controller_runtime.bus.streams import ensure_streams
-from controller_runtime.bus.subjects import Layout
 from controller_runtime.kube.reflector_state import Upsert
+from controller_runtime.log.broker.address import BusApiError
+from controller_runtime.log.broker.connection import BusConnection
+from controller_runtime.log.broker.streams import ensure_streams
+from controller_runtime.log.freshness import FeedSettings
+from controller_runtime.log.wire.subjects import Layout
 
 BOUND = 30.0
 """Seconds for any recovery, on a busy machine."""

@@ -18,9 +18,9 @@ from support.world_objects import widgets
 
 from aim_local.nats import NatsServer
 from controller_runtime import Part, Resource
-from controller_runtime.bus.publisher import Publisher
-from controller_runtime.bus.source import SourceVersion
 from controller_runtime.kube.reflector_state import Event
+from controller_runtime.log.publish.publisher import Publisher
+from controller_runtime.log.publish.source import SourceVersion
 
 BOUND = 30.0
 

@@ -7,13 +7,13 @@ import json
 from dataclasses import MISSING, fields
 from typing import Any
 
-from controller_runtime.bus.decision import DecisionRecord
-from controller_runtime.bus.envelope import EVENT_TYPES, Header
-from controller_runtime.bus.fact import Fact
-from controller_runtime.bus.marker import Marker
-from controller_runtime.bus.part import Key
-from controller_runtime.bus.streams import StreamLimits, configs
-from controller_runtime.bus.subjects import Layout
+from controller_runtime.log.broker.streams import StreamLimits, configs
+from controller_runtime.log.history.decisions import DecisionRecord
+from controller_runtime.log.history.facts import Fact
+from controller_runtime.log.publish.checkpoint import Marker
+from controller_runtime.log.wire.messages import EVENT_TYPES, Header
+from controller_runtime.log.wire.part import Key
+from controller_runtime.log.wire.subjects import Layout
 
 
 def told() -> dict[str, Any]:

@@ -23,12 +23,11 @@ from controller_runtime import (
     World,
     load_connection,
 )
-from controller_runtime.reconcile.admission import Admission
-from controller_runtime.reconcile.child_body import Target
+from controller_runtime.reconcile.cache_access import Admission, WorldAccess
+from controller_runtime.reconcile.child import Target
 from controller_runtime.reconcile.events import EventWriter
-from controller_runtime.reconcile.execution import Drop, Execution
 from controller_runtime.reconcile.executor import Executor
-from controller_runtime.reconcile.world_access import WorldAccess
+from controller_runtime.reconcile.plan import Drop, Execution
 
 OLD: Final = "aim-model-controller"
 OURS: Final = "aim-serving"

@@ -27,7 +27,7 @@ from aim_cli.__main__ import app
 from aim_cli.errors import Exit
 from aim_local.stack import SERVICES
 from controller_runtime import JsonObject
-from controller_runtime.bus.connection import inbox_prefix
+from controller_runtime.log.broker.connection import inbox_prefix
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

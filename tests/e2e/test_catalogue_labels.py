@@ -4,8 +4,7 @@ import pytest
 from support.stack import OWN, Platform, status_of
 
 from aim_local.registry import DEMO_IMAGES
-from aim_local.registry.images import DemoImage
-from aim_local.registry.labels import DeploymentStyle
+from aim_local.registry.images import DemoImage, DeploymentStyle
 from controller_runtime import JsonObject
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

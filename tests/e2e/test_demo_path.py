@@ -4,7 +4,7 @@ import pytest
 from support.stack import OWN, Platform, status_of
 
 from aim_domain.labels import MODEL_SOURCE
-from aim_local.demo.manifests import EXAMPLES, demo_files
+from aim_local.demo.run import EXAMPLES, demo_files
 from controller_runtime import JsonObject
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from support.stack import Platform
 
-from aim_local.demo.chat import ask
+from aim_local.demo.run import ask
 from aim_local.stack import SERVICES
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

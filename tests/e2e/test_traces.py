@@ -12,7 +12,7 @@ from support.nats import eventually
 from support.otlp import Collector, Trace, collecting
 from support.stack import OWN, Platform, started_platform
 
-from aim_local.demo.manifests import demo_files
+from aim_local.demo.run import demo_files
 from aim_local.stack import SERVICES
 from controller_runtime.telemetry import tracing
 

@@ -19,10 +19,8 @@ from support.built_images import ROOT, Unpacker, files, images, settings
 from aim_local.ports import free_port
 from aim_local.registry.images import DEMO_IMAGES, discovery_log
 from aim_packaging.images import table
-from aim_packaging.images.commands import LAYOUT
+from aim_packaging.images.commands import LAYOUT, NAMES, path_of
 from aim_packaging.images.layout import INDEX, Image, Layout
-from aim_packaging.images.platform import NAMES
-from aim_packaging.images.registry import path_of
 from aim_packaging.tree import module_of
 
 SERVICES = ("model-sync", "discovery", "artifacts", "serving", "routing")

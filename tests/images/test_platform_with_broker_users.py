@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from support.stack import OWN, started_platform
 
-from aim_local.demo.manifests import demo_files
+from aim_local.demo.run import demo_files
 from aim_packaging.broker import authorization, user_of
 from aim_packaging.keys import new_key
 from aim_packaging.services import definitions
-from controller_runtime.bus.subjects import Layout
+from controller_runtime.log.wire.subjects import Layout
 
 
 @pytest.mark.spec("FW-535", "FW-536")

@@ -27,7 +27,7 @@ from matrix.table import Row, repeat, show
 from rich.console import Console
 
 from aim_local.stack import ClusterKind, StackError
-from controller_runtime.bus.tasks import in_own_task
+from controller_runtime.tasks import in_own_task
 
 SCENARIOS: Final[Sequence[Scenario]] = tuple(
     import_module(f"matrix.{name}").SCENARIO

@@ -19,19 +19,18 @@ from support.deciding import decide
 
 from aim_cli.services import services
 from controller_runtime import ClassifiedError, JsonObject, Key, KubeClient, Reconciler, ServiceDefinition, World
-from controller_runtime.bus.connection import BusSettings, connect
-from controller_runtime.bus.entry import Entry
-from controller_runtime.bus.feed import WorldFeed
-from controller_runtime.bus.published import published_form
-from controller_runtime.bus.view import WorldView
-from controller_runtime.manager.facts import FACTS_BY_OWNER
+from controller_runtime.log.broker.connection import BusSettings, connect
+from controller_runtime.log.cache.feed import WorldFeed
+from controller_runtime.log.cache.view import WorldView
+from controller_runtime.log.wire.part import published_form
+from controller_runtime.log.wire.version import Entry
+from controller_runtime.manager.effects import FACTS_BY_OWNER
 from controller_runtime.manager.settings import load
-from controller_runtime.reconcile.admission import Admission
-from controller_runtime.reconcile.child_body import Target
+from controller_runtime.reconcile.cache_access import Admission, WorldAccess
+from controller_runtime.reconcile.child import Target
 from controller_runtime.reconcile.events import EventWriter
-from controller_runtime.reconcile.execution import Drop
 from controller_runtime.reconcile.executor import Executor
-from controller_runtime.reconcile.world_access import WorldAccess
+from controller_runtime.reconcile.plan import Drop
 
 _FRESH_SECONDS = 45.0
 

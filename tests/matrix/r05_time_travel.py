@@ -14,8 +14,8 @@ from matrix.case import Case, Outcome, Scenario
 from matrix.site import NAMESPACE, Site
 
 from aim_local.stack import SERVICES
-from controller_runtime.bus.connection import BusSettings, connect
-from controller_runtime.bus.subjects import DEFAULT_LAYOUT
+from controller_runtime.log.broker.connection import BusSettings, connect
+from controller_runtime.log.wire.subjects import DEFAULT_LAYOUT
 
 _Disaster: TypeAlias = Callable[[Site, random.Random], Awaitable[None]]
 _CONVERGED: Final = 10.0

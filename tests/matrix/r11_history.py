@@ -15,14 +15,14 @@ from matrix.site import Site
 from support.deciding import decide
 
 from controller_runtime import ClassifiedError, Key, Plan, ServiceDefinition, World
-from controller_runtime.bus.chain import LoggedVersion
-from controller_runtime.bus.connection import BusSettings, connect
-from controller_runtime.bus.delivery import deliver
-from controller_runtime.bus.entry import Entry, Version
-from controller_runtime.bus.envelope import decode_log
-from controller_runtime.bus.subjects import DEFAULT_LAYOUT, FACTS_PART
-from controller_runtime.bus.view import WorldView
-from controller_runtime.manager.facts import FACTS_BY_OWNER
+from controller_runtime.log.broker.connection import BusSettings, connect
+from controller_runtime.log.broker.consumer import deliver
+from controller_runtime.log.cache.view import WorldView
+from controller_runtime.log.history.versions import LoggedVersion
+from controller_runtime.log.wire.messages import decode_log
+from controller_runtime.log.wire.subjects import DEFAULT_LAYOUT, FACTS_PART
+from controller_runtime.log.wire.version import Entry, Version
+from controller_runtime.manager.effects import FACTS_BY_OWNER
 
 _EACH: Final = 4
 _PREFIXES: Final = 12

@@ -12,9 +12,9 @@ from matrix.r05_time_travel import change, identities
 from matrix.site import NAMESPACE, Site
 
 from controller_runtime import dumps
-from controller_runtime.bus.connection import BusConnection, BusSettings, connect
-from controller_runtime.bus.errors import BusApiError
-from controller_runtime.bus.subjects import DEFAULT_LAYOUT
+from controller_runtime.log.broker.address import BusApiError
+from controller_runtime.log.broker.connection import BusConnection, BusSettings, connect
+from controller_runtime.log.wire.subjects import DEFAULT_LAYOUT
 
 _Attack: TypeAlias = Callable[[BusConnection, random.Random], Awaitable[int]]
 """How many messages or settings it has put in."""

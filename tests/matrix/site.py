@@ -20,7 +20,7 @@ from support.controlplane import CRDS, RawApi
 from support.real_cluster import raw_api
 
 from aim_domain.labels import MODEL_SOURCE
-from aim_local.demo.manifests import apply_all, demo_files, read_manifests
+from aim_local.demo.run import apply_all, demo_files, read_manifests
 from aim_local.ports import HOST, free_ports
 from aim_local.stack import SERVICES, ClusterKind, Stack, StackSettings
 from aim_local.supervision.probes import http_probe

@@ -22,11 +22,11 @@ from support.nats import eventually
 from support.on_node import OnNode
 from support.scaling import reason_of, shown
 
-from aim_local.actors.hpa_status import Outcome
-from aim_local.actors.hpa_status import status_for as hpa_status
-from aim_local.actors.keda_objects import hpa_for, hpa_name
-from aim_local.actors.keda_objects import status_for as scaled_object_status
-from aim_local.actors.kserve_objects import autoscaler_for, collector_for
+from aim_local.actors.hpa import Outcome
+from aim_local.actors.hpa import status_for as hpa_status
+from aim_local.actors.keda import hpa_for, hpa_name
+from aim_local.actors.keda import status_for as scaled_object_status
+from aim_local.actors.kserve import autoscaler_for, collector_for
 from controller_runtime import JsonObject
 
 SLOW = [{"name": "AIM_ENGINE_SECONDS_PER_TOKEN", "value": "0.1"}]

@@ -9,8 +9,8 @@ from support.controlplane import RawApi
 from support.nats import eventually
 
 from aim_local.actors import ActorSettings, SimulatedCluster
-from aim_local.actors.actor_set import HARDWARE_ACTORS
-from aim_local.actors.failure_rules import parse_rule
+from aim_local.actors.failures import parse_rule
+from aim_local.actors.settings import HARDWARE_ACTORS
 from aim_local.assets import Program, find_toolset
 from aim_local.realcluster import RealCluster, User
 from controller_runtime import JsonObject, KubeClient

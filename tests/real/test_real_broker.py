@@ -19,11 +19,11 @@ from aim_cli.services import services
 from aim_local.ports import HOST
 from aim_local.stack import SERVICES
 from controller_runtime import JsonObject
-from controller_runtime.bus.connection import BusConnection, BusSettings, connect
-from controller_runtime.bus.errors import BusError
-from controller_runtime.bus.history import History
-from controller_runtime.bus.stored import count_messages, stream_state
-from controller_runtime.bus.subjects import Layout
+from controller_runtime.log.broker.address import BusError
+from controller_runtime.log.broker.connection import BusConnection, BusSettings, connect
+from controller_runtime.log.broker.reading import count_messages, stream_state
+from controller_runtime.log.history.reader import History
+from controller_runtime.log.wire.subjects import Layout
 from controller_runtime.replay import Replayed, Replayer, Verdict
 
 STREAMS: Final = ("AIM_STATE", "AIM_HISTORY", "AIM_DECISIONS")

@@ -22,10 +22,10 @@ from aim_local.supervision.process import Program, Supervised
 from aim_packaging.__main__ import app
 from aim_packaging.services import definitions
 from controller_runtime import JsonObject
-from controller_runtime.bus.connection import BusConnection, BusSettings, connect
-from controller_runtime.bus.stored import stream_state
-from controller_runtime.bus.streams import StreamLimits, ensure_streams
-from controller_runtime.bus.subjects import Layout
+from controller_runtime.log.broker.connection import BusConnection, BusSettings, connect
+from controller_runtime.log.broker.reading import stream_state
+from controller_runtime.log.broker.streams import StreamLimits, ensure_streams
+from controller_runtime.log.wire.subjects import Layout
 
 GOVERNOR: Final = next(one.field_manager for one in definitions() if one.governs_streams)
 USERS: Final = (GOVERNOR, *(one.field_manager for one in definitions() if not one.governs_streams), "aim")

@@ -14,7 +14,7 @@ from controller_runtime.kube.config import KubeconfigCredentials, from_kubeconfi
 from controller_runtime.kube.errors import ApiError
 from controller_runtime.manager.causes import Cause
 from controller_runtime.manager.settings import Settings
-from controller_runtime.manager.telling import event_of, own_pod
+from controller_runtime.manager.trouble_events import event_of, own_pod
 from controller_runtime.manager.troubles import Trouble, of_refusals
 from controller_runtime.reconcile.events import EventWriter
 

@@ -7,8 +7,8 @@ from support import docker_registry
 
 from aim_local.ports import free_port
 from aim_packaging.images.builders import ImagesError
+from aim_packaging.images.commands import Registry
 from aim_packaging.images.layout import File, Layout
-from aim_packaging.images.registry import Registry
 from oci_registry import RegistryClient, parse_image
 
 BASE = [File("usr/bin/python", b"python" * 10_000, 0o755)]

@@ -15,7 +15,7 @@ from support.whole_run import logged_run
 from aim_cli.log.connecting import history
 from aim_local.nats import NatsServer
 from controller_runtime import loads
-from controller_runtime.reconcile.pass_record import MOST_BYTES
+from controller_runtime.reconcile.record import MOST_BYTES
 
 TESTS = Path(__file__).parents[1]
 RUN_SECONDS = 180

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from support.apiserver_schemas import widget_schema
 
 from aim_local.apiserver.objects import fieldmanager
-from aim_local.apiserver.objects.fieldset import decode, render
+from aim_local.apiserver.objects.managedfields import decode, render
 from aim_local.apiserver.objects.schema import Schema
 from controller_runtime import JsonObject
 

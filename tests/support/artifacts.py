@@ -15,7 +15,7 @@ from aim_domain.kinds import AIM_ARTIFACT, AIM_SERVICE_TEMPLATE, AIM_TEMPLATE_CA
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, ARTIFACT_PODS
 from controller_runtime import Effect, JsonObject, Part, Plan, Reconciler, to_json
 from controller_runtime.kinds import NAMESPACE, POD
-from controller_runtime.reconcile.execution import Execution
+from controller_runtime.reconcile.plan import Execution
 
 SETTINGS = ArtifactsSettings(artifact_downloader_image="downloader:1")
 SERVICE = definition(SETTINGS)

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-from aim_cli.cluster.refs import JsonObject, Ref
-from aim_cli.cluster.resources import Resource
+from aim_cli.cluster.refs import JsonObject, Ref, Resource
 
 T = TypeVar("T")
 

@@ -10,18 +10,18 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any, TypeVar
 
-from aim_cli.cluster import resources
+from aim_cli.cluster import refs as resources
 from aim_domain import NAMESPACE_CONFIGS_BY_NAMESPACE
 from aim_domain.kinds import kind_of
 from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, KAIWO_CONFIGS, NAMESPACE_CONFIGS, RUNTIME_CONFIGS
 from controller_runtime import FACT, Change, ClassifiedError, JsonObject, Key, Kind, Part, Resource, World, timestamp
-from controller_runtime.bus.entry import Entry, Version
-from controller_runtime.bus.fact import fact_key
-from controller_runtime.bus.published import published_form
-from controller_runtime.bus.view import WorldView
-from controller_runtime.bus.world import Derived
 from controller_runtime.core import Pod
 from controller_runtime.kinds import POD
+from controller_runtime.log.cache.store import Derived
+from controller_runtime.log.cache.view import WorldView
+from controller_runtime.log.history.facts import fact_key
+from controller_runtime.log.wire.part import published_form
+from controller_runtime.log.wire.version import Entry, Version
 
 T = TypeVar("T", bound=Resource)
 

@@ -8,14 +8,12 @@ from support.epochs import E1
 from support.world_objects import widget
 
 from controller_runtime import JsonObject, Key, dumps
-from controller_runtime.bus.connection import BusConnection
-from controller_runtime.bus.envelope import LogMessage, StateMessage, Verb, message_id
-from controller_runtime.bus.errors import BusError
-from controller_runtime.bus.marker import Marker
-from controller_runtime.bus.outcome import PubAck
-from controller_runtime.bus.proof import Account, Proof
-from controller_runtime.bus.stored import stream_state
-from controller_runtime.bus.subjects import Layout
+from controller_runtime.log.broker.address import BusError
+from controller_runtime.log.broker.connection import BusConnection, PubAck
+from controller_runtime.log.broker.reading import stream_state
+from controller_runtime.log.publish.checkpoint import Account, Marker, Proof
+from controller_runtime.log.wire.messages import LogMessage, StateMessage, Verb, message_id
+from controller_runtime.log.wire.subjects import Layout
 
 TRACE = "00-" + "ab" * 16 + "-" + "cd" * 8 + "-01"
 

@@ -19,11 +19,10 @@ from aim_local.apiserver import ControlPlane
 from aim_local.nats import NatsServer
 from aim_local.processes import dying_with_parent, stop_process
 from controller_runtime import JsonObject, Key
-from controller_runtime.bus.connection import BusConnection
-from controller_runtime.bus.decision import DecisionRecord
-from controller_runtime.bus.outcome import PubAck
-from controller_runtime.bus.streams import ensure_streams
-from controller_runtime.bus.subjects import DEFAULT_LAYOUT
+from controller_runtime.log.broker.connection import BusConnection, PubAck
+from controller_runtime.log.broker.streams import ensure_streams
+from controller_runtime.log.history.decisions import DecisionRecord
+from controller_runtime.log.wire.subjects import DEFAULT_LAYOUT
 
 _PATIENCE: Final = 30.0
 _IN_FLIGHT: Final = 32

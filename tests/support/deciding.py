@@ -6,7 +6,7 @@ from typing import Final, TypeVar
 from support.planned_writes import PlansWatched
 
 from controller_runtime import Plan, Reconciler, Resource, View
-from controller_runtime.bus.view import ReadLog, WorldView
+from controller_runtime.log.cache.view import ReadLog, WorldView
 from controller_runtime.reconcile import decide as seam
 from controller_runtime.reconcile.decide import Interceptor
 

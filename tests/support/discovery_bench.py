@@ -23,18 +23,17 @@ from aim_discovery.templates.slots import ACTIVE_JOBS
 from aim_domain.parts import CLUSTER_MODELS, CLUSTER_TEMPLATES, DISCOVERY_JOBS, NAMESPACES, TEMPLATES
 from aim_local.apiserver import EXTERNAL_CRDS, ControlPlane
 from controller_runtime import Change, JsonObject, Key, KubeClient, Part, World, scoped, timestamp
-from controller_runtime.bus.decision import DecisionRecord
-from controller_runtime.bus.entry import Entry, Version
 from controller_runtime.kinds import NAMESPACE as NAMESPACE_KIND
 from controller_runtime.kube.config import Connection, NoCredentials
-from controller_runtime.reconcile.admission import Admission
-from controller_runtime.reconcile.change_router import ChangeRouter
+from controller_runtime.log.history.decisions import DecisionRecord
+from controller_runtime.log.wire.version import Entry, Version
+from controller_runtime.reconcile.cache_access import Admission, WorldAccess
+from controller_runtime.reconcile.enqueue import ChangeRouter
 from controller_runtime.reconcile.events import EventWriter
 from controller_runtime.reconcile.executor import Executor
-from controller_runtime.reconcile.pass_record import Records
 from controller_runtime.reconcile.queue import WorkQueue
+from controller_runtime.reconcile.record import Records
 from controller_runtime.reconcile.worker import Worker
-from controller_runtime.reconcile.world_access import WorldAccess
 
 _MOST_PASSES = 5000
 

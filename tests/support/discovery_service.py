@@ -26,10 +26,10 @@ from aim_local.apiserver import ControlPlane
 from aim_local.nats import NatsServer
 from aim_local.ports import LOOPBACK
 from controller_runtime import FACTS, JsonObject, KubeClient, ServiceDefinition, load_connection
-from controller_runtime.bus.connection import connect
 from controller_runtime.kinds import JOB
+from controller_runtime.log.broker.connection import connect
 from controller_runtime.manager.context import ProcessContext
-from controller_runtime.manager.process import ServiceProcess
+from controller_runtime.manager.run import ServiceProcess
 from controller_runtime.telemetry.metrics import Metrics
 
 OTHERS = ServiceDefinition(

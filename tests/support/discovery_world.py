@@ -19,9 +19,9 @@ from controller_runtime import (
     Plan,
     timestamp,
 )
-from controller_runtime.bus.view import ReadLog
 from controller_runtime.kinds import NAMESPACE as NAMESPACE_KIND
 from controller_runtime.kinds import NODE, POD
+from controller_runtime.log.cache.view import ReadLog
 
 SYSTEM = "aim-system"
 IMAGE = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"

@@ -29,7 +29,7 @@ _FORKSERVER.set_forkserver_preload(
         "aim_serving.service",
         "aim_routing.service",
         "aim_local.actors.cluster",
-        "aim_local.actors.failure_api",
+        "aim_local.actors.failures",
         "aim_local.apiserver.controlplane",
         "aim_local.engine",
         "aim_local.gateway.server",

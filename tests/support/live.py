@@ -30,8 +30,8 @@ from support.deciding import WATCHED
 from support.virtual_clock import VirtualClock
 
 from aim_local.apiserver import ControlPlane
+from aim_local.apiserver.reading import Matcher, matcher
 from aim_local.apiserver.resources import ResourceType
-from aim_local.apiserver.selectors import Matcher, matcher
 from aim_local.apiserver.store import Event, EventType, Watcher
 from controller_runtime import (
     FACT,
@@ -49,22 +49,21 @@ from controller_runtime import (
     kinds,
     timestamp,
 )
-from controller_runtime.bus.entry import Entry, Version
-from controller_runtime.bus.fact import FactOwner, fact_key
-from controller_runtime.bus.published import published_form
 from controller_runtime.kube.config import Connection, NoCredentials
 from controller_runtime.kube.errors import api_error
 from controller_runtime.kube.guard import seconds_to_write
 from controller_runtime.kube.transport import Request, Transport
-from controller_runtime.reconcile.admission import Admission
-from controller_runtime.reconcile.change_router import ChangeRouter
+from controller_runtime.log.history.facts import FactOwner, fact_key
+from controller_runtime.log.wire.part import published_form
+from controller_runtime.log.wire.version import Entry, Version
+from controller_runtime.reconcile.cache_access import Admission, WorldAccess
 from controller_runtime.reconcile.decide import Decision, Interceptor, Proceed
+from controller_runtime.reconcile.enqueue import ChangeRouter
 from controller_runtime.reconcile.events import EventWriter
-from controller_runtime.reconcile.execution import Drop, Execution
 from controller_runtime.reconcile.executor import Executor
+from controller_runtime.reconcile.plan import Drop, Execution
 from controller_runtime.reconcile.queue import WorkQueue
 from controller_runtime.reconcile.worker import Worker
-from controller_runtime.reconcile.world_access import WorldAccess
 
 T = TypeVar("T")
 

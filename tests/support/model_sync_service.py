@@ -16,9 +16,9 @@ from aim_local.ports import LOOPBACK
 from aim_model_sync.service import definition, effect_runners
 from aim_model_sync.settings import ModelSyncSettings
 from controller_runtime import FACTS, JsonObject, KubeClient, ServiceDefinition, load_connection
-from controller_runtime.bus.connection import connect
+from controller_runtime.log.broker.connection import connect
 from controller_runtime.manager.context import ProcessContext
-from controller_runtime.manager.process import ServiceProcess
+from controller_runtime.manager.run import ServiceProcess
 from controller_runtime.telemetry.metrics import Metrics
 
 OTHERS = ServiceDefinition(

@@ -308,7 +308,7 @@ def _shown(work: tuple[Mutant, str]) -> Outcome:
 
 def main(nats_url: str) -> None:
     """Replay with every change."""
-    for module in ("aim_cli.__main__", "aim_domain.api", "aim_domain.pods.readers", "oci_registry.client"):
+    for module in ("aim_cli.__main__", "aim_domain.api", "aim_domain.pods.facts", "oci_registry.client"):
         importlib.import_module(module)
     forking = multiprocessing.get_context("fork")
     with forking.Pool(_WORKERS, maxtasksperchild=1) as pool:

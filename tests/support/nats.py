@@ -19,9 +19,9 @@ from pathlib import Path
 import pytest
 
 from aim_local.nats import NatsServer, server_config
-from controller_runtime.bus.connection import BusConnection, BusSettings, connect
-from controller_runtime.bus.streams import StreamLimits, ensure_streams
-from controller_runtime.bus.subjects import Layout
+from controller_runtime.log.broker.connection import BusConnection, BusSettings, connect
+from controller_runtime.log.broker.streams import StreamLimits, ensure_streams
+from controller_runtime.log.wire.subjects import Layout
 
 TEST_LIMITS = StreamLimits(history_bytes=64 << 20, decisions_bytes=64 << 20)
 """A stream reserves its largest size, and a test session makes many."""

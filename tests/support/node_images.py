@@ -19,8 +19,8 @@ from support.on_node import OnNode
 
 from aim_local.node.requirements import program
 from aim_local.processes import dying_with_parent
+from aim_packaging.images.commands import Registry
 from aim_packaging.images.layout import Layout
-from aim_packaging.images.registry import Registry
 from controller_runtime import JsonObject, dumps
 
 PASSWORD: Final = "correct-password"

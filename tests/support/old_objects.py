@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from aim_cli.migration.findings import Weight
-from aim_cli.migration.kinds import CONFIG_GROUP, OLD_GROUP, OLD_KINDS, OldKind, old_kind
+from aim_cli.migration.draft import CONFIG_GROUP, OLD_GROUP, OLD_KINDS, OldKind, Weight, old_kind
 from aim_cli.migration.mapping import Migration, Old, migrate
 from controller_runtime import JsonObject
 

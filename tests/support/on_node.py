@@ -18,7 +18,7 @@ from support.controlplane import RawApi
 from support.real_cluster import raw_api
 
 from aim_local.assets import AssetError
-from aim_local.demo.manifests import apply_all, demo_files, read_manifests
+from aim_local.demo.run import apply_all, demo_files, read_manifests
 from aim_local.demo.summary import complaints
 from aim_local.node import NodeError, NodeSettings
 from aim_local.node.platform import EXAMPLES, NodePlatform

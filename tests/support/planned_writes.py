@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from controller_runtime import JsonObject, Part, Plan, Resource, WriteMode, canonical, loads
-from controller_runtime.reconcile.child_body import Target, with_owner
+from controller_runtime.reconcile.child import Target, with_owner
 from controller_runtime.reconcile.decide import Decision, Interceptor, Proceed
 
 VARIABLE = "AIM_TEST_PLANNED_WRITES"

@@ -12,12 +12,12 @@ from support.world_feed import Fed, feeding
 from support.world_objects import widgets
 
 from controller_runtime import Part, Resource
-from controller_runtime.bus.connection import BusConnection
-from controller_runtime.bus.freshness import FeedSettings
-from controller_runtime.bus.publisher import Publisher
-from controller_runtime.bus.publisher_state import PublisherSetup
-from controller_runtime.bus.subjects import Layout
 from controller_runtime.kube.reflector_state import ListFrom
+from controller_runtime.log.broker.connection import BusConnection
+from controller_runtime.log.freshness import FeedSettings
+from controller_runtime.log.publish.publisher import Publisher
+from controller_runtime.log.publish.state import PublisherSetup
+from controller_runtime.log.wire.subjects import Layout
 
 PART: Final = "widgets"
 PATIENT: Final = replace(QUICK_FEED, stale_grace=60)

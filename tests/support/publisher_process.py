@@ -7,12 +7,12 @@ from support.nats import settings_for
 from support.publishing import QUICK, Cluster
 from support.world_objects import widgets
 
-from controller_runtime.bus.connection import connect
-from controller_runtime.bus.publisher import Publisher
-from controller_runtime.bus.publisher_state import PublisherSetup
-from controller_runtime.bus.source import SourceVersion
-from controller_runtime.bus.subjects import Layout
 from controller_runtime.kube.reflector_state import Upsert
+from controller_runtime.log.broker.connection import connect
+from controller_runtime.log.publish.publisher import Publisher
+from controller_runtime.log.publish.source import SourceVersion
+from controller_runtime.log.publish.state import PublisherSetup
+from controller_runtime.log.wire.subjects import Layout
 
 
 def change(cluster: Cluster, number: int, objects: int) -> Upsert[SourceVersion]:

@@ -10,17 +10,17 @@ from support.nats import TEST_LIMITS, eventually
 from support.world_objects import widgets
 
 from controller_runtime import JsonObject, Key, Part
-from controller_runtime.bus.connection import BusConnection
-from controller_runtime.bus.envelope import EnvelopeError, LogMessage, StateMessage, decode_log, decode_state
-from controller_runtime.bus.errors import BusError
-from controller_runtime.bus.publisher import Publisher
-from controller_runtime.bus.publisher_state import PublisherSettings, PublisherSetup
-from controller_runtime.bus.snapshot import last_per_subject
-from controller_runtime.bus.source import SourceVersion, published
-from controller_runtime.bus.stored import DeliveryPosition, StoredMessage, delete_message, last_message
-from controller_runtime.bus.subjects import Layout
 from controller_runtime.kube.guard import WriteGuard, unguarded
 from controller_runtime.kube.reflector_state import Bookmark, Delete, ListFrom, Restarted, Upsert
+from controller_runtime.log.broker.address import BusError
+from controller_runtime.log.broker.connection import BusConnection
+from controller_runtime.log.broker.consumer import last_per_subject
+from controller_runtime.log.broker.reading import DeliveryPosition, StoredMessage, delete_message, last_message
+from controller_runtime.log.publish.publisher import Publisher
+from controller_runtime.log.publish.source import SourceVersion, published
+from controller_runtime.log.publish.state import PublisherSettings, PublisherSetup
+from controller_runtime.log.wire.messages import EnvelopeError, LogMessage, StateMessage, decode_log, decode_state
+from controller_runtime.log.wire.subjects import Layout
 
 QUICK = PublisherSettings(marker_interval=0.2, list_grace=0.3, limits=TEST_LIMITS)
 """Settings for tests that cannot wait ten seconds for a marker."""

@@ -34,26 +34,24 @@ from controller_runtime import (
     World,
 )
 from controller_runtime.backoff import Backoff
-from controller_runtime.bus.decision import DecisionRecord
-from controller_runtime.bus.fact import FactOwner
-from controller_runtime.bus.view import ReadLog
-from controller_runtime.bus.world import Derived
 from controller_runtime.core import ConfigMap
 from controller_runtime.kube.config import Connection, NoCredentials
-from controller_runtime.reconcile.admission import Admission
-from controller_runtime.reconcile.change_router import ChangeRouter
-from controller_runtime.reconcile.child_body import Target
+from controller_runtime.log.cache.store import Derived
+from controller_runtime.log.cache.view import ReadLog
+from controller_runtime.log.history.decisions import DecisionRecord
+from controller_runtime.log.history.facts import FactOwner
+from controller_runtime.reconcile.cache_access import Admission, WorldAccess
+from controller_runtime.reconcile.child import Target
 from controller_runtime.reconcile.decide import Decision as PassDecision
 from controller_runtime.reconcile.decide import Interceptor, Proceed
+from controller_runtime.reconcile.enqueue import ChangeRouter
 from controller_runtime.reconcile.events import EventWriter
 from controller_runtime.reconcile.executor import Executor
-from controller_runtime.reconcile.pass_record import Records
 from controller_runtime.reconcile.plan import NOTHING
-from controller_runtime.reconcile.queue import WorkQueue
-from controller_runtime.reconcile.retry_rate import DEFAULT_BACKOFF
+from controller_runtime.reconcile.queue import DEFAULT_BACKOFF, WorkQueue
+from controller_runtime.reconcile.record import Records
 from controller_runtime.reconcile.watchdog import Watchdog
 from controller_runtime.reconcile.worker import Worker
-from controller_runtime.reconcile.world_access import WorldAccess
 
 SERVICES = Part("aimservices", kinds.AIM_SERVICE)
 CONFIG_MAPS = Part("configmaps", kinds.CONFIG_MAP)

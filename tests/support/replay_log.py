@@ -25,16 +25,15 @@ from controller_runtime import (
     dumps,
     scoped,
 )
-from controller_runtime.bus.connection import BusConnection
-from controller_runtime.bus.decision import DecisionRecord
-from controller_runtime.bus.history import DecisionFilter, History
-from controller_runtime.bus.outcome import PubAck
-from controller_runtime.bus.subjects import Layout
-from controller_runtime.bus.view import WorldView
+from controller_runtime.log.broker.connection import BusConnection, PubAck
+from controller_runtime.log.cache.view import WorldView
+from controller_runtime.log.history.decisions import DecisionRecord
+from controller_runtime.log.history.reader import DecisionFilter, History
+from controller_runtime.log.wire.subjects import Layout
 from controller_runtime.manager.settings import effective, load
 from controller_runtime.reconcile.decide import Decision, decide
-from controller_runtime.reconcile.execution import Execution
-from controller_runtime.reconcile.pass_record import Records
+from controller_runtime.reconcile.plan import Execution
+from controller_runtime.reconcile.record import Records
 from controller_runtime.replay import Replayed, Replayer, ServiceCode, Verdict
 
 PART = widgets()

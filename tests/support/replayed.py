@@ -6,12 +6,11 @@ from uuid import uuid4
 from support.versions import NOON, version_of
 
 from controller_runtime import Key, Part, Resource, World
-from controller_runtime.bus.chain import Chain, LoggedVersion
-from controller_runtime.bus.decision import DecisionRecord, RecordedFailure
-from controller_runtime.bus.entry import Entry
-from controller_runtime.bus.envelope import Verb
-from controller_runtime.bus.recorded import recorded_reads, recorded_standing
-from controller_runtime.bus.view import WorldView
+from controller_runtime.log.cache.view import WorldView
+from controller_runtime.log.history.decisions import DecisionRecord, RecordedFailure, recorded_reads, recorded_standing
+from controller_runtime.log.history.versions import Chain, LoggedVersion
+from controller_runtime.log.wire.messages import Verb
+from controller_runtime.log.wire.version import Entry
 from controller_runtime.replay.past import Past
 
 

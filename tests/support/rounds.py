@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from support.nats import eventually
 
-from controller_runtime.manager.process import ServiceProcess
+from controller_runtime.manager.run import ServiceProcess
 
 
 async def one_round(process: ServiceProcess) -> None:

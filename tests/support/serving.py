@@ -14,8 +14,8 @@ from aim_domain.pods.facts import POD_EVENTS
 from aim_serving import indexes
 from aim_serving.service import CONSUMED, SERVICE_RECONCILER, definition
 from controller_runtime import FACT, ClassifiedError, JsonObject, Plan
-from controller_runtime.bus.fact import fact_key
-from controller_runtime.bus.part import GroupId
+from controller_runtime.log.history.facts import fact_key
+from controller_runtime.log.wire.part import GroupId
 
 DEFINITION = definition(AimSettings(system_namespace="aim-system"))
 TEAM = "ml-team"

@@ -23,7 +23,7 @@ from support.installed_chart import RESTRICTED, Installation, installation
 from support.real_cluster import raw_api
 from support.used_permissions import FOLDER, note
 
-from aim_local.demo.manifests import apply_all, demo_files, read_manifests
+from aim_local.demo.run import apply_all, demo_files, read_manifests
 from aim_local.demo.summary import complaints
 from aim_local.realcluster.users import SERVICE_USERS, user_name
 from aim_local.stack import SERVICES, ClusterKind, Stack, StackError, StackSettings

@@ -9,7 +9,7 @@ from support.bad_values import Field
 from support.whole_platform import Pass
 
 from controller_runtime import Event, EventType, JsonObject
-from controller_runtime.reconcile.event_rates import bundles, combined
+from controller_runtime.reconcile.events import bundles, combined
 
 _Judge: TypeAlias = Callable[[Any], bool]
 _AMOUNT: Final = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:[KMGTPE]i|[numkMGTPE]|[eE][+-]?\d{1,3})?", re.ASCII)

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 
 from controller_runtime import Key
-from controller_runtime.bus.chain import LoggedVersion
-from controller_runtime.bus.envelope import StateMessage, Verb
+from controller_runtime.log.history.versions import LoggedVersion
+from controller_runtime.log.wire.messages import StateMessage, Verb
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

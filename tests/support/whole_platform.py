@@ -13,7 +13,7 @@ from support.declarations import definitions
 
 from aim_domain import kinds, labels
 from controller_runtime import JsonObject, Key, Plan, Reconciler
-from controller_runtime.bus.entry import Entry
+from controller_runtime.log.wire.version import Entry
 
 TEAM: Final = "team"
 IMAGE: Final = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"

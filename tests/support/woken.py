@@ -9,10 +9,9 @@ from support.deciding import decide
 from support.virtual_clock import VirtualClock
 
 from controller_runtime import Change, JsonObject, Key, Part, Plan, Reconciler, ServiceDefinition
-from controller_runtime.bus.question import about_object
-from controller_runtime.reconcile.change_router import ChangeRouter
+from controller_runtime.log.wire.part import about_object
+from controller_runtime.reconcile.enqueue import ChangeRouter, Waking
 from controller_runtime.reconcile.queue import WorkQueue
-from controller_runtime.reconcile.waking import Waking
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

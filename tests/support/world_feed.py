@@ -9,13 +9,12 @@ from typing import Any
 from support.bus_source import Source
 
 from controller_runtime import Change, Index, JsonObject, Key, Part, World
-from controller_runtime.bus.connection import BusConnection
-from controller_runtime.bus.direct import ReflectorFactory
-from controller_runtime.bus.feed import FeedStatistics, WorldFeed
-from controller_runtime.bus.freshness import FeedSettings, boot_seconds
-from controller_runtime.bus.source import SourceVersion, published
-from controller_runtime.bus.subjects import Layout
 from controller_runtime.kube.reflector_state import Event, ListFrom, Restarted, Upsert
+from controller_runtime.log.broker.connection import BusConnection
+from controller_runtime.log.cache.feed import FeedStatistics, ReflectorFactory, WorldFeed
+from controller_runtime.log.freshness import FeedSettings, boot_seconds
+from controller_runtime.log.publish.source import SourceVersion, published
+from controller_runtime.log.wire.subjects import Layout
 
 QUICK = FeedSettings(
     heartbeat=0.5,

@@ -3,7 +3,7 @@
 from typing import Any
 
 from controller_runtime import Index, JsonObject, Key, Kind, Part, Resource, label_index, owner_index
-from controller_runtime.bus.entry import Entry, Version
+from controller_runtime.log.wire.version import Entry, Version
 
 WIDGET = Kind("example.com", "v1", "Widget", "widgets", namespaced=True, model=Resource)
 

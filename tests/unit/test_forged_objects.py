@@ -18,7 +18,7 @@ from aim_domain.parts import CLUSTER_TEMPLATES, DISCOVERY_JOBS, TEMPLATE_CACHES
 from controller_runtime import JsonObject, Key, Reconciler, ServiceDefinition
 from controller_runtime.core import Job
 from controller_runtime.kinds import JOB, NAMESPACE, NODE, PERSISTENT_VOLUME_CLAIM
-from controller_runtime.reconcile.plan_json import plan_to_json
+from controller_runtime.reconcile.record import plan_to_json
 
 ELSEWHERE = "elsewhere"
 NEW = {name: {**obj, "status": {}} for name, obj in variants().items()}

@@ -12,7 +12,7 @@ from support.whole_platform import passes_after, variants
 from aim_domain import AimSettings, labels
 from aim_domain.component_names import COMPONENT_ORDER
 from controller_runtime import Category, ClassifiedError, Component, dumps
-from controller_runtime.reconcile.condition_names import ParentCondition
+from controller_runtime.reconcile.conditions import ParentCondition
 
 ROOT: Final = Path(__file__).parents[2]
 FRAMEWORK: Final = (ROOT / "docs/spec/framework.md").read_text(encoding="utf-8")

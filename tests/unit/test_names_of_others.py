@@ -7,7 +7,7 @@ from support.controlplane import own_definitions
 
 from aim_domain import naming
 from controller_runtime import JsonObject, Key
-from controller_runtime.bus.subjects import Layout
+from controller_runtime.log.wire.subjects import Layout
 
 OURS = "aim.eai.amd.com"
 TWO_PARTS: list[Callable[[str, str], str]] = [

@@ -32,7 +32,7 @@ _SCANNING: Final = ("search", "sub", "subn", "split", "finditer", "findall")
 _ANCHORED: Final = ("match", "fullmatch")
 BOUNDED: Final = {
     "controller_runtime.manager.settings._SERVICE_LINK": "names of variables that the kubelet makes of Services: 63",
-    "aim_domain.crd.descriptions._REFERENCES": "docstrings of the definitions, at build time",
+    "aim_domain.crd.structure._REFERENCES": "docstrings of the definitions, at build time",
 }
 """Patterns that meet no text of others, or one with a bound that somebody else holds, and which."""
 

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from controller_runtime.sharing import Texts, shared
+from controller_runtime.compact import Texts, shared
 
 
 def some(number: int) -> str:

@@ -10,7 +10,7 @@ from support.whole_platform import SERVICES, TEAM, variants
 from aim_domain import labels
 from controller_runtime import JsonObject, Key, Reconciler, ServiceDefinition
 from controller_runtime.kinds import NAMESPACE, NODE
-from controller_runtime.reconcile.plan_json import plan_to_json
+from controller_runtime.reconcile.record import plan_to_json
 
 ELSEWHERE = "elsewhere"
 AROUND = (

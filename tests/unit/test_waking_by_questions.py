@@ -26,7 +26,7 @@ from controller_runtime import (
     dumps,
     loads,
 )
-from controller_runtime.reconcile.plan_json import plan_to_json
+from controller_runtime.reconcile.record import plan_to_json
 
 SERVICES: Final = definitions()
 NAMES: Final = [service.name for service in SERVICES]

@@ -18,9 +18,9 @@ from upgrade.release import PREVIOUS, unpacked
 from aim_cli.services import services
 from aim_local.stack import SERVICES, ClusterKind
 from aim_local.supervision.process import Supervised
-from controller_runtime.bus.connection import BusConnection, BusSettings, connect
-from controller_runtime.bus.history import History
-from controller_runtime.bus.stored import stream_state
+from controller_runtime.log.broker.connection import BusConnection, BusSettings, connect
+from controller_runtime.log.broker.reading import stream_state
+from controller_runtime.log.history.reader import History
 from controller_runtime.replay import Replayed, Replayer, Verdict
 
 SEED = 20261123

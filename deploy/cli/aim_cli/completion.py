@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import typer
 
 if TYPE_CHECKING:
-    from aim_cli.cluster.resources import Resource
+    from aim_cli.cluster.refs import Resource
     from aim_cli.cluster.targets import Where
 
 _SERVICE: Final = "aimservice"
@@ -22,7 +22,7 @@ _NAMES_ALONE: Final = {"Accept": "application/json;as=PartialObjectMetadataList;
 
 def kinds(incomplete: str) -> list[str]:
     """Kinds that begin so, by their singular names."""
-    from aim_cli.cluster.resources import KNOWN
+    from aim_cli.cluster.refs import KNOWN
 
     return sorted(kind.singular for kind in KNOWN if kind.singular.startswith(incomplete.lower()))
 
@@ -42,7 +42,7 @@ def names(context: typer.Context, incomplete: str) -> list[str]:
 
 def namespaces(context: typer.Context) -> list[str]:
     """All of them, if the user may list them."""
-    from aim_cli.cluster.resources import NAMESPACE
+    from aim_cli.cluster.refs import NAMESPACE
     from aim_cli.cluster.targets import Where
 
     return _found(NAMESPACE, Where(context.params.get("kubeconfig"), context.params.get("context")))

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 import typer
 from rich.console import Console
 
-from aim_local.actors.weights import Weights
+from aim_local.actors.settings import Weights
 from aim_local.demo import DemoError, DemoSettings, demo
 from aim_local.node import NodeError
 from aim_local.processes import end_with_parent

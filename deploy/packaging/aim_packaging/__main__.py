@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from aim_packaging.images.commands import app as images_app
-from controller_runtime.bus.subjects import DEFAULT_ROOT, Layout
+from controller_runtime.log.wire.subjects import DEFAULT_ROOT, Layout
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.add_typer(images_app, name="images")

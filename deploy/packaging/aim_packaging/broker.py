@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from controller_runtime import FACTS, JsonObject, ServiceDefinition
-from controller_runtime.bus.connection import inbox_prefix
-from controller_runtime.bus.subjects import Layout, encode_token
+from controller_runtime.log.broker.connection import inbox_prefix
+from controller_runtime.log.wire.subjects import Layout, encode_token
 
 _LOOKS: Final = ("STREAM.INFO.{}", "STREAM.MSG.GET.{}")
 _READS: Final = ("CONSUMER.CREATE.{}", "CONSUMER.INFO.{}.*", "CONSUMER.DELETE.{}.*", "CONSUMER.MSG.NEXT.{}.*")

@@ -21,8 +21,8 @@ from aim_packaging.pod_values import (
     Variables,
 )
 from aim_packaging.pod_values import Secrets as PullSecrets
-from controller_runtime.bus.broker_urls import BROKER_URLS
 from controller_runtime.duration import UNSIGNED_PATTERN
+from controller_runtime.log.broker.address import BROKER_URLS
 
 Share = Annotated[float, Field(ge=0, le=1)]
 ShareText = Annotated[str, Field(pattern=r"^(0|1|0?\.[0-9]+|0\.|1\.0*)$")]

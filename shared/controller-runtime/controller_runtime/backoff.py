@@ -1,8 +1,19 @@
-"""Growing, jittered delays between attempts."""
+"""Growing, jittered delays between attempts, and the longest that an answer from outside may ask for (FW-427)."""
 
 import random
 from dataclasses import dataclass
-from typing import final
+from typing import Final, final
+
+LONGEST_ANNOUNCED: Final = 3600.0
+"""Seconds; a longer announcement counts as this much. Asking once an hour is no burden to anybody."""
+
+LONGEST_IN_PLACE: Final = 10.0
+"""Seconds that a request is held up for an announced wait; one that has to wait longer ends with an error."""
+
+
+def bounded(announced: float) -> float:
+    """The seconds for which an announced wait is respected."""
+    return min(max(0.0, announced), LONGEST_ANNOUNCED)
 
 
 @final

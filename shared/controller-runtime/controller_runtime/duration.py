@@ -6,7 +6,7 @@ import re
 from datetime import timedelta
 from typing import Final
 
-from controller_runtime.api.shown import shown
+from controller_runtime.texts import shown
 
 NANOSECONDS: Final = {
     "ns": 1,

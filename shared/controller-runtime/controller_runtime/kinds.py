@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from controller_runtime.api.kind import Kind
-from controller_runtime.api.meta import Resource
+from controller_runtime.api.meta import Kind, Resource
 from controller_runtime.core import (
     ConfigMap,
     Event,

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Annotated, Final, TypeAlias
 
 from controller_runtime.api.schema import Schema
-from controller_runtime.api.shown import shown
+from controller_runtime.texts import shown
 
 QUANTITY_PATTERN: Final = (
     r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"

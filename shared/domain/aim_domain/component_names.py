@@ -5,7 +5,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-from controller_runtime.reconcile.condition_names import condition_type
+from controller_runtime.reconcile.conditions import condition_type
 
 
 class ComponentName(StrEnum):

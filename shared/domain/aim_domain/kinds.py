@@ -5,23 +5,18 @@ from __future__ import annotations
 from typing import Any, Final
 
 from aim_domain.api.artifact import AIMArtifact
-from aim_domain.api.cluster_model import AIMClusterModel
 from aim_domain.api.cluster_model_source import AIMClusterModelSource
-from aim_domain.api.cluster_runtime_config import AIMClusterRuntimeConfig
-from aim_domain.api.cluster_service_template import AIMClusterServiceTemplate
-from aim_domain.api.gateway import Gateway
-from aim_domain.api.group import GROUP, VERSION
-from aim_domain.api.http_route import HTTPRoute
+from aim_domain.api.enums import GROUP, VERSION
+from aim_domain.api.gateway_api import Gateway, HTTPRoute
 from aim_domain.api.inference_service import InferenceService
-from aim_domain.api.kaiwo_config import KaiwoConfig
-from aim_domain.api.model import AIMModel
-from aim_domain.api.namespace_config import AIMNamespaceConfig
-from aim_domain.api.runtime_config import AIMRuntimeConfig
+from aim_domain.api.model import AIMClusterModel, AIMModel
+from aim_domain.api.older_configs import AIMNamespaceConfig, KaiwoConfig
+from aim_domain.api.runtime_config import AIMClusterRuntimeConfig, AIMRuntimeConfig
 from aim_domain.api.service import AIMService
-from aim_domain.api.service_template import AIMServiceTemplate
+from aim_domain.api.service_template import AIMClusterServiceTemplate, AIMServiceTemplate
 from aim_domain.api.template_cache import AIMTemplateCache
-from controller_runtime.api.kind import Kind as Kind
-from controller_runtime.api.kind import ResourceT
+from controller_runtime.api.meta import Kind as Kind
+from controller_runtime.api.meta import ResourceT
 from controller_runtime.kinds import CONFIG_MAP as CONFIG_MAP
 from controller_runtime.kinds import EVENT as EVENT
 from controller_runtime.kinds import HORIZONTAL_POD_AUTOSCALER as HORIZONTAL_POD_AUTOSCALER

@@ -1,9 +1,11 @@
-"""What each metric of the services themselves is; those of the framework are in `controller_runtime` (FW-560)."""
+"""Metrics of the services themselves: what each is, and those of the access to registries (MS-351, FW-387)."""
 
 from collections.abc import Mapping
 from typing import Final
 
+from controller_runtime import Readings
 from controller_runtime.telemetry.catalogue import FRAMEWORK, Metric, MetricKind
+from oci_registry import RegistryClient
 
 _C, _G, _S = MetricKind.COUNTER, MetricKind.GAUGE, MetricKind.SUMMARY
 
@@ -37,3 +39,20 @@ BY_SERVICE: Final[Mapping[str, tuple[Metric, ...]]] = {
 }
 
 ALL: Final = tuple({one.name: one for some in (FRAMEWORK, *BY_SERVICE.values()) for one in some}.values())
+
+
+def registry_readings(client: RegistryClient) -> Readings:
+    """Requests by host and status class, limits that registries set, and unprotected endpoints."""
+    seen = client.statistics()
+    answers = [({"host": host, "status": status}, float(n)) for (host, status), n in sorted(seen.answers.items())]
+    return {
+        "aim_registry_requests_total": answers,
+        "aim_registry_retries_total": _by_host(seen.retries),
+        "aim_registry_rate_limited_total": _by_host(seen.rate_limited),
+        "aim_registry_wait_seconds": _by_host(seen.waiting_hosts),
+        "aim_registry_insecure_endpoints": [({}, float(client.insecure_endpoints))],
+    }
+
+
+def _by_host(numbers: Mapping[str, float]) -> list[tuple[Mapping[str, str], float]]:
+    return [({"host": host}, float(number)) for host, number in sorted(numbers.items())]

@@ -1,9 +1,4 @@
-"""Which labels of a parent its children get (RC-090…RC-098, RC-165).
-
-Patterns come from users and meet keys of other users in a process that serves all of them. So a key is read once, from
-left to right, with the set of all places in all patterns at which it may be (the bits of one number): the time is
-that of the length of the key, whatever the patterns are.
-"""
+"""Labels of children: which of the parent's they get, and those that every child has (FW-220…FW-224, RC-090…RC-098)."""
 
 from __future__ import annotations
 
@@ -13,6 +8,8 @@ from typing import Final, TypeAlias
 
 from aim_domain import labels
 from aim_domain.api.runtime_config import LabelPropagation
+from aim_domain.naming import optional_label_value
+from controller_runtime import Resource
 
 MAX_PATTERNS: Final = 64
 """Patterns of one list that are read; the definition refuses more, which an older object may still hold (RC-165)."""
@@ -194,3 +191,22 @@ def _member(pattern: str, position: int) -> tuple[str, int]:
     """A character of a class, without the backslash that escapes it; empty at the end of the pattern."""
     position += pattern.startswith("\\", position)
     return pattern[position : position + 1], position + 1
+
+
+def child_labels(
+    own: Mapping[str, str], *, parent: Resource, controller: str, propagation: LabelPropagation | None
+) -> dict[str, str]:
+    """The labels of a child: the builder's own, then propagated ones, then those of the controller (FW-220).
+
+    Args:
+        own: what the builder sets; these win.
+        parent: the reconciled object.
+        controller: its controller's name of FW-201.
+        propagation: of the parent's merged runtime config.
+    """
+    name = optional_label_value(parent.name)
+    by_controller = {
+        labels.APP_MANAGED_BY: f"aim-{controller}-controller",
+        **({f"{labels.PREFIX}{controller}.name": name} if name else {}),
+    }
+    return {**by_controller, **propagated_labels(parent.metadata.labels, propagation), **own}

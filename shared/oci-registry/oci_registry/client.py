@@ -1,30 +1,25 @@
-"""The registry client of model-sync and discovery: one operation, all endpoints in order (FW-380, FW-388).
-
-    async with RegistryClient(settings) as client:
-        tags = await client.list_tags(canonical_repository("ghcr.io", "silogen/aim-llama"))
-        config = await client.image_config(parse_image("amdenterpriseai/aim-base:0.9"), credentials)
-
-One client per process: the limits per host, announced waits and tokens are shared by everything that uses it.
-"""
+"""The registry client of model-sync and discovery: one operation, all endpoints in order (FW-384, FW-395)."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
 from types import TracebackType
-from typing import Final, Self, TypeVar
+from typing import Final, Never, Self, TypeVar
 
 import structlog
 
+from controller_runtime import StartError
 from oci_registry.authorization import CATALOG_SCOPE, Authorizer, pull_scope
 from oci_registry.credentials import ANONYMOUS, Credential, CredentialSet
-from oci_registry.endpoints import Endpoint, endpoints_for
+from oci_registry.endpoints import Endpoint, Failure, combined_error, endpoints_for
 from oci_registry.errors import RegistryError, RegistryErrorCode
-from oci_registry.fallback import Failure, combined_error
 from oci_registry.hubs import Hubs, list_docker_hub, list_github_packages
 from oci_registry.image_reference import DOCKER_HUB, ImageReference, Repository, canonical_registry
 from oci_registry.inspection import InspectionMemory
 from oci_registry.listing import Keep, Listing, everything, list_catalog, list_tags
 from oci_registry.manifests import ImageConfig
-from oci_registry.mirrors import Registries
+from oci_registry.mirrors import InvalidRegistriesFileError, Registries, load_registries
 from oci_registry.session import SchemeMemory, Session
 from oci_registry.settings import RegistrySettings
 from oci_registry.traffic import TransportStatistics
@@ -224,3 +219,55 @@ class RegistryClient:
         if endpoint.is_insecure and endpoint not in self._warned:
             self._warned.add(endpoint)
             _log.warning("registry endpoint is used without TLS", registry=endpoint.registry, endpoint=str(endpoint))
+
+
+INTERVAL: Final = 30.0
+"""Seconds between two readings; a change is in force within 60 s."""
+
+
+class RegistriesFile:
+    """Keeps a client on the newest valid content of the file.
+
+    Attributes:
+        failures: readings that left the former configuration in force, for metrics.
+    """
+
+    def __init__(self, path: Path, client: RegistryClient, *, interval: float = INTERVAL) -> None:
+        self._path = path
+        self._client = client
+        self._interval = interval
+        self.failures = 0
+
+    async def follow(self) -> Never:
+        """Read again and again until cancelled."""
+        while True:
+            await self.read()
+            await asyncio.sleep(self._interval)
+
+    async def read(self) -> None:
+        """Read once; an unusable file is logged and changes nothing."""
+        try:
+            registries = await asyncio.to_thread(load_registries, self._path)
+        except InvalidRegistriesFileError as error:
+            self.failures += 1
+            _log.error("registry configuration cannot be used; keeping the previous one", error=str(error))
+        else:
+            self._client.use(registries)
+
+
+@asynccontextmanager
+async def opened(client: RegistryClient, path: Path | None) -> AsyncIterator[RegistryClient]:
+    """The client, open, and following the configuration file if there is one.
+
+    Raises:
+        StartError: the file cannot be used at the start.
+    """
+    try:
+        client.use(await asyncio.to_thread(load_registries, path))
+    except InvalidRegistriesFileError as error:
+        raise StartError(str(error)) from error
+    async with client, asyncio.TaskGroup() as group:
+        follower = None if path is None else group.create_task(RegistriesFile(path, client).follow())
+        yield client
+        if follower is not None:
+            follower.cancel()

@@ -1,6 +1,7 @@
-"""Where a registry's requests go: its endpoints in order, and their API addresses (FW-384…FW-390, MS-118, MS-119)."""
+"""Where a registry's requests go: its endpoints in order, and what it means when none helps (FW-384…FW-390)."""
 
 import ipaddress
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Final
 
 from yarl import URL
 
+from oci_registry.errors import RegistryError, RegistryErrorCode
 from oci_registry.image_reference import DOCKER_HUB
 from oci_registry.mirrors import Mirror, Registries, Upstream
 from oci_registry.reach import carried_address, read_address
@@ -176,3 +178,40 @@ def _split_path(path: str) -> tuple[str, str]:
         return f"/{_API}", "/".join(segments)
     index = segments.index(_API)
     return "/" + "/".join(segments[: index + 1]), "/".join(segments[index + 1 :])
+
+
+Failure = tuple[Endpoint, RegistryError]
+
+
+def combined_error(registry: str, failures: Sequence[Failure]) -> RegistryError:
+    """One error for all endpoints: a transient outcome wins, then a refused authentication, then not found.
+
+    A single endpoint's error stays as it is.
+    """
+    if not failures:
+        return RegistryError(
+            RegistryErrorCode.UNREACHABLE,
+            f"access to {registry} is switched off: no mirror, and the upstream is disabled in --registry-config",
+        )
+    deciding = _deciding(failures)
+    if len(failures) == 1:
+        return deciding
+    causes = "; ".join(f"{endpoint}: {error}" for endpoint, error in failures)
+    return RegistryError(
+        deciding.code,
+        f"no endpoint of {registry} answered the request: {causes}",
+        status=deciding.status,
+        retry_after=deciding.retry_after,
+        reached=any(error.reached for _, error in failures),
+    )
+
+
+def _deciding(failures: Sequence[Failure]) -> RegistryError:
+    errors = [error for _, error in failures]
+    ranked = (
+        [error for error in errors if error.code.is_outage],
+        [error for error in errors if error.code is RegistryErrorCode.AUTH_FAILED],
+        [error for error in errors if error.code is RegistryErrorCode.NOT_FOUND],
+        errors,
+    )
+    return next(candidates[-1] for candidates in ranked if candidates)

@@ -19,8 +19,8 @@ from oci_registry.manifests import (
     platform_digest,
     verify_digest,
 )
-from oci_registry.recent import Recent
 from oci_registry.session import Session
+from oci_registry.traffic import Recent
 
 CAPACITY: Final = 256
 """Configurations remembered per process, a few KiB each."""

@@ -8,10 +8,9 @@ from yarl import URL
 
 from oci_registry.endpoints import Endpoint
 from oci_registry.errors import RegistryError, RegistryErrorCode
-from oci_registry.headers import next_page
 from oci_registry.manifests import parse_object
 from oci_registry.session import Session
-from oci_registry.transport import Response
+from oci_registry.transport import Response, next_page
 
 PAGE_SIZE: Final = 1000
 """Entries asked for per page; some registries reject more (MS-115)."""

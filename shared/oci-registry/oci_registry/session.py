@@ -11,7 +11,7 @@ from oci_registry.authorization import Authorizer
 from oci_registry.credentials import Credential
 from oci_registry.endpoints import Endpoint, Scheme
 from oci_registry.errors import MESSAGE_LIMIT, RegistryError, RegistryErrorCode, code_of_status
-from oci_registry.recent import Recent
+from oci_registry.traffic import Recent
 from oci_registry.transport import Method, Request, Response, Transport
 
 

@@ -1,17 +1,17 @@
-"""HTTP to registries: bounded in time, size and concurrency, retried where that helps, and polite (MS-149…MS-155).
-
-A connection that was refused, a name that does not resolve and a failed TLS handshake are reported at once: they do not
-heal within seconds, and the caller may have another endpoint. A connection that *broke* is retried like a 503 (MS-150).
-"""
+"""HTTP to registries: bounded in time, size and concurrency, retried and revalidated where that helps."""
 
 import asyncio
+import math
 import os
 import random
+import re
 import ssl
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from types import TracebackType
 from typing import Final, Self
@@ -22,14 +22,116 @@ from aiohttp.abc import AbstractResolver
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
-from controller_runtime import LONGEST_IN_PLACE, environment_proxy
+from controller_runtime import LONGEST_IN_PLACE, bounded, environment_proxy
 from oci_registry.endpoints import SYSTEM_TRUST, Trust, authority_of
 from oci_registry.errors import RegistryError, RegistryErrorCode, code_of_status
-from oci_registry.headers import announced_wait
 from oci_registry.reach import Gate, JudgingResolver, Reach
-from oci_registry.revalidation import AnswerMemory
 from oci_registry.settings import RegistrySettings
 from oci_registry.traffic import Traffic, TransportStatistics
+
+_LINK: Final = re.compile(r"<([^<>]*)>([^<]*)")
+_REL_NEXT: Final = re.compile(r""";\s*rel\s*=\s*"?next"?(?:\s|;|,|$)""", re.IGNORECASE)
+
+
+def announced_wait(headers: Mapping[str, str], now: float) -> float | None:
+    """Seconds that the server wants to be left alone, from the first usable source of MS-152; None if it says nothing.
+
+    At most `LONGEST_ANNOUNCED`, whatever it says.
+
+    Args:
+        headers: response headers, looked up case-insensitively by the mapping.
+        now: Unix time in seconds.
+    """
+    retry_after = headers.get("Retry-After", "").strip()
+    if retry_after.isascii() and retry_after.isdigit():
+        return bounded(float(retry_after))
+    moments = (_http_date(retry_after), *(_unix_time(headers.get(name, "")) for name in _RESET_HEADERS))
+    return next((bounded(moment - now) for moment in moments if moment is not None), None)
+
+
+def next_page(links: list[str], current: URL) -> URL | None:
+    """Absolute URL of `rel="next"` of the `Link` headers, or None on the last page (MS-116)."""
+    for header in links:
+        for target, parameters in _LINK.findall(header):
+            if _REL_NEXT.search(parameters):
+                return current.join(URL(target, encoded=True))
+    return None
+
+
+_RESET_HEADERS: Final = ("X-Retry-After", "X-RateLimit-Reset")
+
+
+def _http_date(text: str) -> float | None:
+    try:
+        return parsedate_to_datetime(text).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+def _unix_time(text: str) -> float | None:
+    try:
+        moment = float(text)
+    except ValueError:
+        return None
+    return moment if math.isfinite(moment) else None
+
+
+CAPACITY: Final = 8 << 20
+"""Bytes of bodies kept per process; the answers used longest ago give way."""
+_OVERHEAD: Final = 512
+"""What an entry costs besides its body, roughly."""
+
+Key = tuple[URL, str]
+"""Address and `Accept`, which together choose a representation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An answer with the validator that the registry gave it."""
+
+    etag: str
+    headers: CIMultiDictProxy[str]
+    body: bytes
+
+    @property
+    def size(self) -> int:
+        """Bytes that it counts for."""
+        return len(self.body) + _OVERHEAD
+
+
+class AnswerMemory:
+    """The answers that came with an `ETag`, least recently used out first."""
+
+    def __init__(self, capacity: int = CAPACITY) -> None:
+        self._capacity = capacity
+        self._kept: OrderedDict[Key, Kept] = OrderedDict()
+        self.size = 0
+        """Bytes kept at present; never more than the capacity."""
+
+    def find(self, key: Key) -> Kept | None:
+        """The answer to a request, if it is kept."""
+        found = self._kept.get(key)
+        if found is not None:
+            self._kept.move_to_end(key)
+        return found
+
+    def keep(self, key: Key, headers: CIMultiDictProxy[str], body: bytes) -> None:
+        """Keep a new answer if the registry can confirm it later; forget the former one in any case."""
+        former = self._kept.pop(key, None)
+        self.size -= former.size if former is not None else 0
+        etag = headers.get("ETag", "")
+        if not etag:
+            return
+        kept = Kept(etag, headers, body)
+        if kept.size > self._capacity // 4:
+            # One enormous listing must not drive out those of everybody else.
+            return
+        self._kept[key] = kept
+        self.size += kept.size
+        while self.size > self._capacity:
+            _, oldest = self._kept.popitem(last=False)
+            self.size -= oldest.size
+
 
 RETRIED_STATUSES: Final = frozenset({408, 499, 500, 502, 503, 504, 522})
 RETRY_DELAYS: Final = (1.0, 3.0)

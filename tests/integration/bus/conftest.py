@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import pytest
 from support.nats import bus, layout, nats_server
 
-from controller_runtime.bus.connection import BusConnection
-from controller_runtime.bus.snapshot import LastLogged, read_logged
-from controller_runtime.bus.subjects import Layout
+from controller_runtime.log.broker.connection import BusConnection
+from controller_runtime.log.broker.consumer import LastLogged, read_logged
+from controller_runtime.log.wire.subjects import Layout
 
 __all__ = ["bus", "layout", "nats_server"]
 
@@ -22,5 +22,5 @@ def readings(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
             found.append(subjects)
         await read_logged(bus, layout, subjects, take)
 
-    monkeypatch.setattr("controller_runtime.bus.reading.read_logged", read_and_note)
+    monkeypatch.setattr("controller_runtime.log.publish.session.read_logged", read_and_note)
     return found

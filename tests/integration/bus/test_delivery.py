@@ -10,14 +10,12 @@ from support.nats import TEST_LIMITS, connected, eventually
 
 from aim_local.nats import NatsServer
 from controller_runtime import JsonObject
-from controller_runtime.bus.connection import BusConnection, Message
-from controller_runtime.bus.delivery import Delivered, Delivery, deliver
-from controller_runtime.bus.errors import BusUnavailableError
-from controller_runtime.bus.in_order import DeliveryLostError
-from controller_runtime.bus.outcome import PubAck
-from controller_runtime.bus.snapshot import last_per_subject
-from controller_runtime.bus.streams import ensure_streams
-from controller_runtime.bus.subjects import Layout
+from controller_runtime.log.broker.address import BusUnavailableError
+from controller_runtime.log.broker.connection import BusConnection, Message, PubAck
+from controller_runtime.log.broker.consumer import Delivered, Delivery, deliver, last_per_subject
+from controller_runtime.log.broker.reading import DeliveryLostError
+from controller_runtime.log.broker.streams import ensure_streams
+from controller_runtime.log.wire.subjects import Layout
 
 ALL: JsonObject = {"deliver_policy": "all"}
 
@@ -160,7 +158,7 @@ async def read(delivery: Delivery, count: int) -> list[Delivered]:
 
 
 def windows_of(monkeypatch: pytest.MonkeyPatch, bus: BusConnection, size: int) -> None:
-    monkeypatch.setattr("controller_runtime.bus.delivery._WINDOW_BYTES", size)
+    monkeypatch.setattr("controller_runtime.log.broker.consumer._WINDOW_BYTES", size)
     monkeypatch.setattr(type(bus), "max_payload", 1)
 
 

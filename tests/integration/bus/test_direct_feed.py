@@ -11,11 +11,11 @@ from support.world_objects import WIDGET, widget, widgets
 
 from aim_local.nats import NatsServer
 from controller_runtime import Key, Part, Resource
-from controller_runtime.bus.connection import BusConnection
-from controller_runtime.bus.freshness import Source as FedFrom
-from controller_runtime.bus.streams import ensure_streams
-from controller_runtime.bus.subjects import FACTS_PART, Layout
 from controller_runtime.kube.reflector_state import Bookmark, Delete, ListFrom, Restarted, Upsert
+from controller_runtime.log.broker.connection import BusConnection
+from controller_runtime.log.broker.streams import ensure_streams
+from controller_runtime.log.freshness import Source as FedFrom
+from controller_runtime.log.wire.subjects import FACTS_PART, Layout
 
 ABSENT = "nats://127.0.0.1:1"
 A = Key("ns", "a")

@@ -15,12 +15,12 @@ from aim_local.apiserver.faults import Refusal, Silence
 from aim_local.nats import NatsServer
 from controller_runtime import Key, KubeClient, Part
 from controller_runtime.backoff import Backoff
-from controller_runtime.bus.source import published
-from controller_runtime.bus.streams import ensure_streams
-from controller_runtime.bus.subjects import Layout
 from controller_runtime.kinds import CONFIG_MAP
 from controller_runtime.kube.config import Connection, NoCredentials
 from controller_runtime.kube.reflector import Reflector, ReflectorSettings
+from controller_runtime.log.broker.streams import ensure_streams
+from controller_runtime.log.publish.source import published
+from controller_runtime.log.wire.subjects import Layout
 
 ABSENT = "nats://127.0.0.1:1"
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"

@@ -16,10 +16,10 @@ from support.world_objects import widgets
 
 from aim_local.ports import HOST, free_port
 from controller_runtime import Part, Resource
-from controller_runtime.bus.connection import BusConnection
-from controller_runtime.bus.freshness import FeedSettings, boot_seconds
-from controller_runtime.bus.snapshot import last_per_subject
-from controller_runtime.bus.subjects import Layout
+from controller_runtime.log.broker.connection import BusConnection
+from controller_runtime.log.broker.consumer import last_per_subject
+from controller_runtime.log.freshness import FeedSettings, boot_seconds
+from controller_runtime.log.wire.subjects import Layout
 
 PATIENT = replace(QUICK, heartbeat=2.0, marker_lifetime=60.0, stale_grace=60.0, stream_check=60.0)
 COUNT = 100
@@ -146,7 +146,7 @@ async def test_any_number_of_doubled_and_reordered_messages_costs_no_snapshot(
     nats_server: str, layout: Layout, part: Part[Resource], source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # However long this process takes over it.
-    monkeypatch.setattr("controller_runtime.bus.delivery._OVERTAKEN_SECONDS", 60.0)
+    monkeypatch.setattr("controller_runtime.log.broker.consumer._OVERTAKEN_SECONDS", 60.0)
     swapping = Swapping()
     async with meddled(nats_server, layout, part, swapping, PATIENT) as fed:
         for number in range(COUNT):
@@ -191,7 +191,7 @@ async def test_what_stays_away_costs_a_snapshot(
 async def test_losses_do_not_outrun_the_snapshots_that_heal_them(
     nats_server: str, layout: Layout, part: Part[Resource], source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("controller_runtime.bus.delivery._OVERTAKEN_SECONDS", 0.0)
+    monkeypatch.setattr("controller_runtime.log.broker.consumer._OVERTAKEN_SECONDS", 0.0)
     # Most snapshots (of eight messages) arrive, and then something is lost at once.
     losing, settings = Losing(of=20), replace(PATIENT, retry=2.0)
     async with meddled(nats_server, layout, part, losing, settings) as fed:

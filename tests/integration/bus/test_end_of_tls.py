@@ -10,7 +10,7 @@ from support.nats import eventually
 
 from aim_local.nats import NatsServer
 from aim_local.ports import HOST
-from controller_runtime.bus.connection import BusSettings, connect
+from controller_runtime.log.broker.connection import BusSettings, connect
 
 
 @pytest.mark.spec("FW-713")

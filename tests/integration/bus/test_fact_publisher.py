@@ -11,13 +11,13 @@ from support.publishing import QUICK, all_states, history, unnamed_holes
 from support.world_objects import widgets
 
 from controller_runtime import JsonObject, Key
-from controller_runtime.bus.connection import BusConnection
-from controller_runtime.bus.errors import BusUnavailableError
-from controller_runtime.bus.fact_publisher import FactPublisher
-from controller_runtime.bus.publisher_state import PublisherSetup
-from controller_runtime.bus.snapshot import Present, read_present
-from controller_runtime.bus.stored import StoredMessage, delete_message, last_message
-from controller_runtime.bus.subjects import FACTS_PART, Layout
+from controller_runtime.log.broker.address import BusUnavailableError
+from controller_runtime.log.broker.connection import BusConnection
+from controller_runtime.log.broker.consumer import Present, read_present
+from controller_runtime.log.broker.reading import StoredMessage, delete_message, last_message
+from controller_runtime.log.publish.publisher import FactPublisher
+from controller_runtime.log.publish.state import PublisherSetup
+from controller_runtime.log.wire.subjects import FACTS_PART, Layout
 
 SERVICE = "discovery"
 
@@ -124,7 +124,7 @@ async def test_of_a_reading_that_broke_off_nothing_is_adopted(
                     other.publish_fact(fact(name, 2))
                 await stands(bus, layout, {"a": 2, "b": 2})
 
-    monkeypatch.setattr("controller_runtime.bus.reading.read_present", read_in_two)
+    monkeypatch.setattr("controller_runtime.log.publish.session.read_present", read_in_two)
     async with facts(bus, layout, "second") as publisher:
         await eventually(lambda: publisher.statistics.markers > 1, "vouched for")
         await stands(bus, layout, {"a": 2, "b": 2})

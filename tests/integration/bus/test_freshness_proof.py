@@ -16,15 +16,14 @@ from support.world_feed import DirectCluster, Fed, feeding
 from support.world_objects import widgets
 
 from controller_runtime import Key, Part, Resource
-from controller_runtime.bus.connection import BusConnection
-from controller_runtime.bus.freshness import boot_seconds
-from controller_runtime.bus.marker import Marker, decode_marker
-from controller_runtime.bus.part_view import PartView
-from controller_runtime.bus.projection import Projection
-from controller_runtime.bus.publisher import Publisher
-from controller_runtime.bus.publisher_state import PublisherSetup
-from controller_runtime.bus.stored import delete_message, last_message
-from controller_runtime.bus.subjects import Layout
+from controller_runtime.log.broker.connection import BusConnection
+from controller_runtime.log.broker.reading import delete_message, last_message
+from controller_runtime.log.cache.projection import PartView, Projection
+from controller_runtime.log.freshness import boot_seconds
+from controller_runtime.log.publish.checkpoint import Marker, decode_marker
+from controller_runtime.log.publish.publisher import Publisher
+from controller_runtime.log.publish.state import PublisherSetup
+from controller_runtime.log.wire.subjects import Layout
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ from support.world_objects import widgets
 
 from aim_local.nats import NatsServer
 from controller_runtime import Key
-from controller_runtime.bus.outcome import PubAck
-from controller_runtime.bus.publisher_state import PublisherSettings
-from controller_runtime.bus.streams import StreamLimits
+from controller_runtime.log.broker.connection import PubAck
+from controller_runtime.log.broker.streams import StreamLimits
+from controller_runtime.log.publish.state import PublisherSettings
 
 UNLIMITED = StreamLimits(history_bytes=-1, decisions_bytes=-1)
 

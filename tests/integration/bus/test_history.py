@@ -8,18 +8,15 @@ from support.bus_source import TRACE, Source
 from support.epochs import E1, E2
 
 from controller_runtime import Key
-from controller_runtime.bus import last_before
-from controller_runtime.bus.chain import Hole, Knowledge
-from controller_runtime.bus.connection import BusConnection
-from controller_runtime.bus.decision import DecisionRecord
-from controller_runtime.bus.entry import Version
-from controller_runtime.bus.envelope import LogMessage, Verb, decode_state
-from controller_runtime.bus.history import DecisionFilter, History, Span
-from controller_runtime.bus.in_order import DeliveryLostError
-from controller_runtime.bus.outcome import PubAck
-from controller_runtime.bus.recorded import RecordedReads
-from controller_runtime.bus.stored import delete_message, last_message, stream_state
-from controller_runtime.bus.subjects import Layout
+from controller_runtime.log.broker import reading as last_before
+from controller_runtime.log.broker.connection import BusConnection, PubAck
+from controller_runtime.log.broker.reading import DeliveryLostError, delete_message, last_message, stream_state
+from controller_runtime.log.history.decisions import DecisionRecord, RecordedReads
+from controller_runtime.log.history.reader import DecisionFilter, History, Span
+from controller_runtime.log.history.versions import Hole, Knowledge
+from controller_runtime.log.wire.messages import LogMessage, Verb, decode_state
+from controller_runtime.log.wire.subjects import Layout
+from controller_runtime.log.wire.version import Version
 
 A = Key("ns", "a")
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

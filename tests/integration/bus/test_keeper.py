@@ -12,14 +12,13 @@ from support.nats import TEST_LIMITS, connected, eventually, new_layout, room_fo
 
 from aim_local.nats import NatsServer
 from controller_runtime import JsonObject, Key
-from controller_runtime.bus.connection import BusConnection
-from controller_runtime.bus.history import History
-from controller_runtime.bus.keeper import StreamKeeper
-from controller_runtime.bus.outcome import PubAck
-from controller_runtime.bus.retention import SHORTEST_WINDOW
-from controller_runtime.bus.stored import broker_time
-from controller_runtime.bus.streams import StreamLimits, ensure_streams
-from controller_runtime.bus.subjects import Layout
+from controller_runtime.log.broker.connection import BusConnection, PubAck
+from controller_runtime.log.broker.reading import broker_time
+from controller_runtime.log.broker.retention import SHORTEST_WINDOW
+from controller_runtime.log.broker.streams import StreamLimits, ensure_streams
+from controller_runtime.log.history.reader import History
+from controller_runtime.log.publish.keeper import StreamKeeper
+from controller_runtime.log.wire.subjects import Layout
 
 HOUR = 3600 * 10**9
 SMALL = StreamLimits(history_age=3600, history_bytes=1 << 20, decisions_age=7200, decisions_bytes=1 << 19)

@@ -14,15 +14,14 @@ from support.world_feed import QUICK, feeding
 from support.world_objects import WIDGET, widgets
 
 from controller_runtime import Change, Key, Part, Resource
-from controller_runtime.bus.connection import BusConnection
-from controller_runtime.bus.delivery import Delivered, Delivery
-from controller_runtime.bus.envelope import Header
-from controller_runtime.bus.freshness import FeedSettings, boot_seconds
-from controller_runtime.bus.freshness import Source as FedFrom
-from controller_runtime.bus.in_order import DeliveryLostError
-from controller_runtime.bus.standing import Position
-from controller_runtime.bus.stored import stream_state
-from controller_runtime.bus.subjects import FACTS_PART, Layout
+from controller_runtime.log.broker.connection import BusConnection
+from controller_runtime.log.broker.consumer import Delivered, Delivery
+from controller_runtime.log.broker.reading import DeliveryLostError, stream_state
+from controller_runtime.log.freshness import FeedSettings, boot_seconds
+from controller_runtime.log.freshness import Source as FedFrom
+from controller_runtime.log.wire.messages import Header
+from controller_runtime.log.wire.subjects import FACTS_PART, Layout
+from controller_runtime.log.wire.version import Position
 
 A = Key("ns", "a")
 
@@ -203,7 +202,7 @@ async def test_a_snapshot_amid_writes_misses_nothing(
 async def test_a_stream_made_later_is_found(nats_server: str, layout: Layout, part: Part[Resource]) -> None:
     from support.nats import connected
 
-    from controller_runtime.bus.streams import ensure_streams
+    from controller_runtime.log.broker.streams import ensure_streams
 
     async with connected(nats_server) as connection:
         await connection.wait_connected()

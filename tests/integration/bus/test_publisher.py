@@ -21,15 +21,15 @@ from support.publishing import (
 from support.world_objects import widget, widgets
 
 from controller_runtime import Key
-from controller_runtime.bus.connection import BusConnection, Message
-from controller_runtime.bus.envelope import Verb
-from controller_runtime.bus.marker import decode_marker
-from controller_runtime.bus.publisher import Publisher
-from controller_runtime.bus.publisher_state import PublisherSettings, PublisherSetup
-from controller_runtime.bus.source import SourceVersion, published
-from controller_runtime.bus.stored import last_message, stream_state
-from controller_runtime.bus.subjects import Layout
 from controller_runtime.kube.reflector_state import Event, Restarted, Upsert
+from controller_runtime.log.broker.connection import BusConnection, Message
+from controller_runtime.log.broker.reading import last_message, stream_state
+from controller_runtime.log.publish.checkpoint import decode_marker
+from controller_runtime.log.publish.publisher import Publisher
+from controller_runtime.log.publish.source import SourceVersion, published
+from controller_runtime.log.publish.state import PublisherSettings, PublisherSetup
+from controller_runtime.log.wire.messages import Verb
+from controller_runtime.log.wire.subjects import Layout
 
 PART = "widgets"
 

@@ -11,14 +11,14 @@ from support.publishing import Cluster, history, of, publishing, remove_from_his
 from support.world_objects import widgets
 
 from controller_runtime import Key
-from controller_runtime.bus.connection import BusConnection
-from controller_runtime.bus.errors import BusUnavailableError
-from controller_runtime.bus.interruption import InterruptedSessionError
-from controller_runtime.bus.publisher import Publisher
-from controller_runtime.bus.session import Session
-from controller_runtime.bus.snapshot import Present, read_present
-from controller_runtime.bus.stored import StoredMessage, delete_message, last_message, stream_state
-from controller_runtime.bus.subjects import Layout
+from controller_runtime.log.broker.address import BusUnavailableError
+from controller_runtime.log.broker.connection import BusConnection
+from controller_runtime.log.broker.consumer import Present, read_present
+from controller_runtime.log.broker.reading import StoredMessage, delete_message, last_message, stream_state
+from controller_runtime.log.publish.publisher import Publisher
+from controller_runtime.log.publish.session import Session
+from controller_runtime.log.publish.state import InterruptedSessionError
+from controller_runtime.log.wire.subjects import Layout
 
 PART = "widgets"
 
@@ -174,7 +174,7 @@ async def test_a_comparison_keeps_what_it_knows_and_reads_no_bodies(
 
         return await read_present(bus, of, part, service, note, headers_only=headers_only)
 
-    monkeypatch.setattr("controller_runtime.bus.reading.read_present", read_and_note)
+    monkeypatch.setattr("controller_runtime.log.publish.session.read_present", read_and_note)
     async with publishing(bus, widgets(), layout) as publisher:
         publisher.take(cluster.listing())
         for name in ("a", "b", "c"):
@@ -239,7 +239,7 @@ async def test_of_a_reading_that_broke_off_nothing_is_believed(
         missing = await last_message(bus, layout.state_stream, layout.state(PART, Key("ns", "c")))
         assert missing is not None
         await delete_message(bus, layout.state_stream, missing.sequence)
-        monkeypatch.setattr("controller_runtime.bus.reading.read_present", read_in_part)
+        monkeypatch.setattr("controller_runtime.log.publish.session.read_present", read_in_part)
         publisher.reread()
         await eventually(lambda: bool(broken), "broke off")
         await settles(bus, layout, PART, cluster, publisher)

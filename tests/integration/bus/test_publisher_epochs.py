@@ -18,17 +18,16 @@ from support.publishing import (
 from support.world_feed import feeding
 from support.world_objects import widgets
 
-from controller_runtime.bus.connection import BusConnection
-from controller_runtime.bus.epoch import Reason
-from controller_runtime.bus.freshness import boot_seconds
-from controller_runtime.bus.judgement import Scope
-from controller_runtime.bus.publisher import Publisher
-from controller_runtime.bus.publisher_state import PublisherSettings, PublisherSetup
-from controller_runtime.bus.scoping import Scoping
-from controller_runtime.bus.snapshot import read_present
-from controller_runtime.bus.subjects import Layout
-from controller_runtime.bus.writer import Writer
 from controller_runtime.kube.reflector_state import ListFrom
+from controller_runtime.log.broker.connection import BusConnection
+from controller_runtime.log.broker.consumer import read_present
+from controller_runtime.log.freshness import boot_seconds
+from controller_runtime.log.publish.epoch import Reason, Scoping
+from controller_runtime.log.publish.judgement import Scope
+from controller_runtime.log.publish.publisher import Publisher
+from controller_runtime.log.publish.state import PublisherSettings, PublisherSetup
+from controller_runtime.log.publish.writer import Writer
+from controller_runtime.log.wire.subjects import Layout
 
 PART = "widgets"
 
@@ -74,7 +73,7 @@ async def test_what_somebody_writes_while_the_stream_is_read_is_no_fall_of_its_e
                 written.append(await former.write(late.obj, scope))
             return await read_present(*args, **options)
 
-        monkeypatch.setattr("controller_runtime.bus.reading.read_present", read_late)
+        monkeypatch.setattr("controller_runtime.log.publish.session.read_present", read_late)
         monkeypatch.setattr(Scoping, "begin", note)
         publisher.reread()
         await eventually(lambda: written == [True], "read again")

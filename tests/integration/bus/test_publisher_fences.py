@@ -20,15 +20,19 @@ from support.publishing import (
 from support.world_objects import widgets
 
 from controller_runtime import Key
-from controller_runtime.bus.connection import BusConnection
-from controller_runtime.bus.envelope import StateMessage
-from controller_runtime.bus.interruption import InterruptedSessionError
-from controller_runtime.bus.judgement import Scope
-from controller_runtime.bus.marker_writer import MarkerWriter
-from controller_runtime.bus.publisher_state import PublisherSettings, PublisherSetup, SupersededError
-from controller_runtime.bus.stored import delete_message, last_message
-from controller_runtime.bus.subjects import Layout
-from controller_runtime.bus.writer import Writer
+from controller_runtime.log.broker.connection import BusConnection
+from controller_runtime.log.broker.reading import delete_message, last_message
+from controller_runtime.log.publish.checkpointing import MarkerWriter
+from controller_runtime.log.publish.judgement import Scope
+from controller_runtime.log.publish.state import (
+    InterruptedSessionError,
+    PublisherSettings,
+    PublisherSetup,
+    SupersededError,
+)
+from controller_runtime.log.publish.writer import Writer
+from controller_runtime.log.wire.messages import StateMessage
+from controller_runtime.log.wire.subjects import Layout
 
 PART = "widgets"
 
@@ -90,7 +94,7 @@ async def test_an_old_leaders_late_write_never_replaces_a_newer_version(
     async with connected(nats_server, "other") as second_bus:
         await second_bus.wait_connected()
         # The old one must not notice the new one by its marker.
-        monkeypatch.setattr("controller_runtime.bus.vouching.FIRST_PAUSES", ())
+        monkeypatch.setattr("controller_runtime.log.publish.checkpointing.FIRST_PAUSES", ())
         quiet = PublisherSettings(marker_interval=60)
         async with publishing(bus, widgets(), layout, settings=quiet) as old:
             old.take(cluster.listing())

@@ -18,13 +18,12 @@ from support.publishing import (
 from support.world_objects import widgets
 
 from controller_runtime import Key
-from controller_runtime.bus.connection import BusConnection
-from controller_runtime.bus.marker import decode_marker
-from controller_runtime.bus.outcome import PubAck
-from controller_runtime.bus.stored import delete_message, last_message
-from controller_runtime.bus.streams import state_config
-from controller_runtime.bus.subjects import Layout
 from controller_runtime.kube.reflector_state import Delete
+from controller_runtime.log.broker.connection import BusConnection, PubAck
+from controller_runtime.log.broker.reading import delete_message, last_message
+from controller_runtime.log.broker.streams import state_config
+from controller_runtime.log.publish.checkpoint import decode_marker
+from controller_runtime.log.wire.subjects import Layout
 
 PART = "widgets"
 

@@ -9,15 +9,12 @@ from support.publishing import Cluster, history, of, present, publishing, remove
 from support.world_objects import widgets
 
 from controller_runtime import Key
-from controller_runtime.bus.connection import BusConnection
-from controller_runtime.bus.envelope import Verb
-from controller_runtime.bus.logbook import NEVER_READ
-from controller_runtime.bus.marker import UNPROVEN, Marker, decode_marker
-from controller_runtime.bus.outcome import TOO_LARGE, PublishOutcome, Refused, Unknown
-from controller_runtime.bus.reading import Found
-from controller_runtime.bus.session import Session
-from controller_runtime.bus.stored import delete_message, last_message
-from controller_runtime.bus.subjects import Layout
+from controller_runtime.log.broker.connection import TOO_LARGE, BusConnection, PublishOutcome, Refused, Unknown
+from controller_runtime.log.broker.reading import delete_message, last_message
+from controller_runtime.log.publish.checkpoint import NEVER_READ, UNPROVEN, Marker, decode_marker
+from controller_runtime.log.publish.session import Found, Session
+from controller_runtime.log.wire.messages import Verb
+from controller_runtime.log.wire.subjects import Layout
 
 PART = "widgets"
 NAMES = ("a", "b", "c")

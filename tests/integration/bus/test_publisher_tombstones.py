@@ -16,11 +16,11 @@ from support.publishing import (
 from support.world_objects import widgets
 
 from controller_runtime import Key
-from controller_runtime.bus.connection import BusConnection
-from controller_runtime.bus.publisher import Publisher
-from controller_runtime.bus.publisher_state import PublisherSettings
-from controller_runtime.bus.stored import StoredMessage, message_at
-from controller_runtime.bus.subjects import Layout
+from controller_runtime.log.broker.connection import BusConnection
+from controller_runtime.log.broker.reading import StoredMessage, message_at
+from controller_runtime.log.publish.publisher import Publisher
+from controller_runtime.log.publish.state import PublisherSettings
+from controller_runtime.log.wire.subjects import Layout
 
 PART = "widgets"
 
@@ -99,7 +99,7 @@ async def test_a_sweep_looks_no_further_than_the_first_tombstone_that_is_too_you
             publisher.take(cluster.put(f"w{number}"))
             publisher.take(cluster.delete(f"w{number}"))
         await settles(bus, layout, PART, cluster, publisher)
-        monkeypatch.setattr("controller_runtime.bus.sweep.message_at", note)
+        monkeypatch.setattr("controller_runtime.log.publish.state.message_at", note)
         await eventually(lambda: len(asked) >= 5, "some sweeps")
     assert len(set(asked)) == 1
 

@@ -12,13 +12,12 @@ from support.nats import connected, eventually, new_layout, room_for
 from aim_local.nats import NatsServer
 from aim_local.ports import free_port
 from controller_runtime import Key
-from controller_runtime.bus.connection import BusConnection
-from controller_runtime.bus.outcome import PubAck
-from controller_runtime.bus.recorder import Recorder, RecorderStatistics
-from controller_runtime.bus.snapshot import last_per_subject
-from controller_runtime.bus.stored import last_message
-from controller_runtime.bus.streams import StreamLimits, ensure_streams
-from controller_runtime.bus.subjects import Layout
+from controller_runtime.log.broker.connection import BusConnection, PubAck
+from controller_runtime.log.broker.consumer import last_per_subject
+from controller_runtime.log.broker.reading import last_message
+from controller_runtime.log.broker.streams import StreamLimits, ensure_streams
+from controller_runtime.log.history.decisions import Recorder, RecorderStatistics
+from controller_runtime.log.wire.subjects import Layout
 
 UNLIMITED = StreamLimits(history_bytes=-1, decisions_bytes=-1)
 

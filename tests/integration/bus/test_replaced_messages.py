@@ -13,10 +13,9 @@ from support.publishing import settles
 from support.world_objects import widgets
 
 from controller_runtime import JsonObject, Key, Part, Resource, dumps, loads
-from controller_runtime.bus.connection import BusConnection
-from controller_runtime.bus.outcome import PubAck
-from controller_runtime.bus.stored import last_message
-from controller_runtime.bus.subjects import Layout
+from controller_runtime.log.broker.connection import BusConnection, PubAck
+from controller_runtime.log.broker.reading import last_message
+from controller_runtime.log.wire.subjects import Layout
 
 FORGED = {"spec": {"forged": True}}
 NO_HEADERS = None

@@ -11,9 +11,8 @@ from support.publishing import QUICK, Cluster, agrees, publishing
 from support.slow_disk import slow_disk
 from support.world_objects import widgets
 
-from controller_runtime.bus.connection import BusConnection
-from controller_runtime.bus.outcome import Unknown
-from controller_runtime.bus.subjects import Layout
+from controller_runtime.log.broker.connection import BusConnection, Unknown
+from controller_runtime.log.wire.subjects import Layout
 
 PARTS, OBJECTS = 4, 40
 

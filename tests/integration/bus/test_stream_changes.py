@@ -13,10 +13,10 @@ from support.publishing import QUICK, publishing, settles
 from support.world_objects import widgets
 
 from controller_runtime import JsonObject
-from controller_runtime.bus.connection import BusConnection
-from controller_runtime.bus.keeper import StreamKeeper
-from controller_runtime.bus.streams import StreamMismatchError, ensure_streams
-from controller_runtime.bus.subjects import Layout
+from controller_runtime.log.broker.connection import BusConnection
+from controller_runtime.log.broker.streams import StreamMismatchError, ensure_streams
+from controller_runtime.log.publish.keeper import StreamKeeper
+from controller_runtime.log.wire.subjects import Layout
 
 
 async def config(bus: BusConnection, stream: str) -> JsonObject:

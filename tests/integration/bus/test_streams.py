@@ -12,16 +12,23 @@ from support.nats import TEST_LIMITS, connected, eventually, new_layout
 
 from aim_local.nats import NatsServer
 from controller_runtime import Key
-from controller_runtime.bus.connection import BusConnection, ConnectionState, Message
-from controller_runtime.bus.decision import DecisionRecord
-from controller_runtime.bus.envelope import Logged
-from controller_runtime.bus.errors import BusApiError, BusClosedError, BusUnavailableError
-from controller_runtime.bus.history import History
-from controller_runtime.bus.outcome import PubAck, Refused, Unknown, WrongSequence
-from controller_runtime.bus.snapshot import last_per_subject, read_logged, read_present
-from controller_runtime.bus.stored import StoredMessage, delete_message, last_message, message_at, stream_state
-from controller_runtime.bus.streams import StreamLimits, StreamMismatchError, ensure_streams, history_config
-from controller_runtime.bus.subjects import Layout
+from controller_runtime.log.broker.address import BusApiError, BusClosedError, BusUnavailableError
+from controller_runtime.log.broker.connection import (
+    BusConnection,
+    ConnectionState,
+    Message,
+    PubAck,
+    Refused,
+    Unknown,
+    WrongSequence,
+)
+from controller_runtime.log.broker.consumer import last_per_subject, read_logged, read_present
+from controller_runtime.log.broker.reading import StoredMessage, delete_message, last_message, message_at, stream_state
+from controller_runtime.log.broker.streams import StreamLimits, StreamMismatchError, ensure_streams, history_config
+from controller_runtime.log.history.decisions import DecisionRecord
+from controller_runtime.log.history.reader import History
+from controller_runtime.log.wire.messages import Logged
+from controller_runtime.log.wire.subjects import Layout
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

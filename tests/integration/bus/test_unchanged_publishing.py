@@ -6,10 +6,10 @@ from support.publishing import Cluster, all_states, history, of, publishing, unn
 from support.world_objects import WIDGET
 
 from controller_runtime import JsonObject, Key, Part, Resource
-from controller_runtime.bus.connection import BusConnection
-from controller_runtime.bus.entry import Version
-from controller_runtime.bus.history import History
-from controller_runtime.bus.subjects import Layout
+from controller_runtime.log.broker.connection import BusConnection
+from controller_runtime.log.history.reader import History
+from controller_runtime.log.wire.subjects import Layout
+from controller_runtime.log.wire.version import Version
 
 PART = "widgets"
 

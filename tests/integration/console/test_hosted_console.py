@@ -23,11 +23,10 @@ from support.scraping import Certificates, planted_token, scrape
 
 from aim_cli.cluster.targets import Where
 from aim_cli.console.hosting import serve_until
-from aim_cli.console.limits import OF_AN_ADDRESS
 from aim_cli.console.mirror import Mirror, mirror
 from aim_cli.console.serving import serve
 from aim_cli.console.sessions import REVIEWED_SECONDS
-from aim_cli.console.tokens import KNOWN_SECONDS
+from aim_cli.console.tokens import KNOWN_SECONDS, OF_AN_ADDRESS
 from aim_cli.errors import UnreachableError
 from aim_local.apiserver import ControlPlane
 from aim_local.nats import NatsServer

@@ -16,7 +16,7 @@ from support.nats import eventually
 from aim_cli.console import app
 from aim_cli.console.access import Access
 from aim_cli.console.app import Console
-from aim_cli.console.door import POLICY, PrivateDoor
+from aim_cli.console.login import POLICY, PrivateDoor
 from aim_cli.console.mirror import mirror
 from aim_local.ports import free_port
 from controller_runtime import JsonObject

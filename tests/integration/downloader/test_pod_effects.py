@@ -5,8 +5,7 @@ from support.controlplane import RawApi
 from support.fake_apiserver import fake_apiserver, status_answer, text_answer
 
 from aim_domain import LogRequest
-from aim_domain.pods.facts import POD_EVENTS, log_effect
-from aim_domain.pods.readers import read_pod_events, read_pod_log
+from aim_domain.pods.facts import POD_EVENTS, log_effect, read_pod_events, read_pod_log
 from aim_local.apiserver import ControlPlane
 from controller_runtime import Category, Effect, EffectError, JsonObject, KubeClient
 from controller_runtime.kube.config import Connection, NoCredentials

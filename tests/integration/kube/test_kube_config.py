@@ -18,9 +18,8 @@ from support.nats import eventually
 
 from controller_runtime import KubeClient, TransportSettings, load_connection
 from controller_runtime.kube import config
-from controller_runtime.kube.config import TokenFile, from_kubeconfig, in_cluster
+from controller_runtime.kube.config import ConfigError, TokenFile, from_kubeconfig, in_cluster
 from controller_runtime.kube.errors import ApiConnectionError
-from controller_runtime.kube.kubeconfig import ConfigError
 
 
 def kubeconfig(path: Path, server: str, user: dict[str, object], **cluster: object) -> Path:

@@ -15,8 +15,7 @@ from aim_local.apiserver.controlplane import ControlPlane
 from controller_runtime import ApiError, Effect, JsonObject, Kind, KubeClient, Resource
 from controller_runtime.kinds import CONFIG_MAP, SECRET
 from controller_runtime.kube.config import Connection, NoCredentials
-from controller_runtime.kube.lease import LeaderElector, LeaseSettings
-from controller_runtime.kube.lease_record import Identity
+from controller_runtime.kube.lease import Identity, LeaderElector, LeaseSettings
 from controller_runtime.kube.reflector import Delete, Event, Reflector, Restarted, Upsert, as_sent
 from controller_runtime.kube.transport import Request, Transport
 

@@ -22,8 +22,7 @@ from support.fake_apiserver import (
 from controller_runtime import KubeClient, TransportSettings
 from controller_runtime.kube.errors import ApiConnectionError
 from controller_runtime.kube.guard import NotLeaderError
-from controller_runtime.kube.lease import LeaderElector, LeaseSettings
-from controller_runtime.kube.lease_record import Identity
+from controller_runtime.kube.lease import Identity, LeaderElector, LeaseSettings
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -4,11 +4,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from aim_local.actors.container_logs import LIMIT, ContainerLog, Wanted
 from aim_local.actors.failures import Failure, Role, failure_for
-from aim_local.actors.gateway_status import is_served, route_parents
+from aim_local.actors.gateways import is_served, route_parents
 from aim_local.actors.job_decision import next_step, pod_for
-from aim_local.demo.report import count_requests
+from aim_local.actors.programs import LIMIT, ContainerLog, Wanted
+from aim_local.demo.run import count_requests
 from aim_local.demo.summary import Mood, summarise
 from aim_local.demo.view import shortened
 from controller_runtime import JsonObject, Key

@@ -9,7 +9,7 @@ from support.cluster import NAMESPACE, JobSpec, holds, inference_service, path
 from support.controlplane import RawApi
 
 from aim_local.actors import ActorSettings, SimulatedCluster
-from aim_local.actors.failure_api import failure_api
+from aim_local.actors.failures import failure_api
 from aim_local.apiserver import ControlPlane
 from controller_runtime import JsonObject, KubeClient, load_connection
 

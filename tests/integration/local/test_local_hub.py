@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from support.downloads import Program
 
-from aim_local.actors.weights import Weights, variables
+from aim_local.actors.settings import Weights, variables
 from aim_local.hub import WEIGHTS, local_hub
 
 URI = "hf://Qwen/Qwen3-32B"

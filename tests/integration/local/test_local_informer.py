@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from support.controlplane import controlplane, eventually
 
-from aim_local.actors.informer import Informer
+from aim_local.actors.runtime import Informer
 from aim_local.apiserver import ControlPlane
 from controller_runtime import JsonObject, Key, KubeClient
 from controller_runtime.kinds import CONFIG_MAP

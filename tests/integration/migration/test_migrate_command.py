@@ -12,7 +12,7 @@ from support.old_objects import GUIDE, NAMESPACE_CONFIG, old_body, old_definitio
 from typer.testing import CliRunner, Result
 
 from aim_cli.__main__ import app
-from aim_cli.migration.kinds import old_kind
+from aim_cli.migration.draft import old_kind
 from aim_local.apiserver import ControlPlane
 from aim_local.ports import free_port
 from controller_runtime import JsonObject

@@ -12,8 +12,7 @@ import pytest
 from support.bus_source import Source
 from support.nats import PATIENT_SECONDS, TEST_LIMITS, eventually
 
-from aim_cli.cluster.refs import Ref
-from aim_cli.cluster.resources import HTTP_ROUTE
+from aim_cli.cluster.refs import HTTP_ROUTE, Ref
 from aim_cli.console.access import Rights
 from aim_cli.console.mirror import mirror
 from aim_cli.console.past import story
@@ -23,14 +22,18 @@ from aim_packaging.broker import authorization, reader, user_of
 from aim_packaging.keys import new_key
 from aim_packaging.services import definitions
 from controller_runtime import JsonObject, Key, ServiceDefinition
-from controller_runtime.bus.connection import BusConnection, BusSettings, connect
-from controller_runtime.bus.delivery import deliver
-from controller_runtime.bus.errors import BusUnavailableError
-from controller_runtime.bus.last_before import last_messages
-from controller_runtime.bus.outcome import PubAck
-from controller_runtime.bus.stored import count_messages, delete_message, last_message, stream_state
-from controller_runtime.bus.streams import ensure_streams
-from controller_runtime.bus.subjects import Layout
+from controller_runtime.log.broker.address import BusUnavailableError
+from controller_runtime.log.broker.connection import BusConnection, BusSettings, PubAck, connect
+from controller_runtime.log.broker.consumer import deliver
+from controller_runtime.log.broker.reading import (
+    count_messages,
+    delete_message,
+    last_message,
+    last_messages,
+    stream_state,
+)
+from controller_runtime.log.broker.streams import ensure_streams
+from controller_runtime.log.wire.subjects import Layout
 
 LAYOUT: Final = Layout()
 DEFINITIONS: Final = {one.name: one for one in definitions()}

@@ -12,7 +12,7 @@ from aim_cli.installation.examining import of_broker
 from aim_local.nats import NatsServer
 from aim_local.ports import HOST, free_port
 from aim_packaging.keys import new_key
-from controller_runtime.bus.streams import ensure_streams
+from controller_runtime.log.broker.streams import ensure_streams
 
 
 async def diagnosed(url: str) -> list[Finding]:

@@ -14,7 +14,7 @@ from aim_cli.__main__ import app
 from aim_cli.console.mirror import mirror
 from aim_local.nats import NatsServer
 from aim_local.ports import HOST
-from controller_runtime.bus.streams import ensure_streams
+from controller_runtime.log.broker.streams import ensure_streams
 
 USERS = """
 accounts {

@@ -20,11 +20,10 @@ from aim_packaging.broker import authorization, user_of
 from aim_packaging.keys import new_key
 from aim_packaging.services import definitions
 from controller_runtime import Key
-from controller_runtime.bus.connection import BusConnection, BusSettings, connect
-from controller_runtime.bus.outcome import PubAck
-from controller_runtime.bus.stored import count_messages
-from controller_runtime.bus.streams import ensure_streams
-from controller_runtime.bus.subjects import DEFAULT_ROOT, Layout
+from controller_runtime.log.broker.connection import BusConnection, BusSettings, PubAck, connect
+from controller_runtime.log.broker.reading import count_messages
+from controller_runtime.log.broker.streams import ensure_streams
+from controller_runtime.log.wire.subjects import DEFAULT_ROOT, Layout
 
 SERVING: Final = "aim-serving"
 OBJECT: Final = Key("team", "chat")

@@ -14,9 +14,9 @@ from aim_cli.log.connecting import history
 from aim_cli.running import waited
 from aim_local.nats import NatsServer
 from aim_local.ports import HOST, free_port
-from controller_runtime.bus.connection import BusSettings, connect
-from controller_runtime.bus.streams import ensure_streams
-from controller_runtime.bus.subjects import DEFAULT_LAYOUT
+from controller_runtime.log.broker.connection import BusSettings, connect
+from controller_runtime.log.broker.streams import ensure_streams
+from controller_runtime.log.wire.subjects import DEFAULT_LAYOUT
 
 STREAMS = [DEFAULT_LAYOUT.state_stream, DEFAULT_LAYOUT.history_stream, DEFAULT_LAYOUT.decisions_stream]
 

@@ -22,10 +22,10 @@ from controller_runtime import (
     Subject,
     WriteMode,
 )
-from controller_runtime.bus.entry import Entry
 from controller_runtime.core import ConfigMap
 from controller_runtime.kinds import CONFIG_MAP, EVENT, PERSISTENT_VOLUME_CLAIM
-from controller_runtime.reconcile.execution import Drop, WriteResult
+from controller_runtime.log.wire.version import Entry
+from controller_runtime.reconcile.plan import Drop, WriteResult
 from controller_runtime.reconcile.status_writer import Due, StatusWriter
 
 STATUS: JsonObject = {

@@ -9,8 +9,8 @@ from support.reconcile_bench import CLAIMS, Bench, Faults
 from aim_cli.log.timeline import deeds
 from controller_runtime import Child, Index, JsonObject, Key, Plan, Quota, WriteMode, canonical, quantity
 from controller_runtime.core import PersistentVolumeClaim
-from controller_runtime.reconcile.execution import Execution, WriteResult
-from controller_runtime.reconcile.plan_json import plan_to_json
+from controller_runtime.reconcile.plan import Execution, WriteResult
+from controller_runtime.reconcile.record import plan_to_json
 
 BOUND = Index(CLAIMS, "all", lambda _: ["all"])
 

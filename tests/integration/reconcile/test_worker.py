@@ -23,9 +23,9 @@ from controller_runtime import (
     canonical,
     get_fact,
 )
-from controller_runtime.bus.view import WorldView
 from controller_runtime.kinds import CONFIG_MAP
-from controller_runtime.reconcile.plan_json import plan_to_json
+from controller_runtime.log.cache.view import WorldView
+from controller_runtime.reconcile.record import plan_to_json
 
 
 @pytest.mark.spec("FW-001", "FW-013", "FW-015")

@@ -19,7 +19,7 @@ from oci_registry import (
     RegistryErrorCode,
     Repository,
 )
-from oci_registry.config_file import RegistriesFile
+from oci_registry.client import RegistriesFile
 from oci_registry.mirrors import Registries, parse_registries
 
 

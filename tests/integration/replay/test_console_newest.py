@@ -9,13 +9,13 @@ from support.nats import TEST_LIMITS
 from aim_cli.console import newest
 from aim_cli.console.newest import Newest
 from aim_domain.parts import SERVICES
-from controller_runtime.bus import history
-from controller_runtime.bus.connection import BusConnection
-from controller_runtime.bus.decision import DecisionRecord, RecordedWrite
-from controller_runtime.bus.history import History
-from controller_runtime.bus.stored import StreamState, stream_state
-from controller_runtime.bus.streams import ensure_streams
-from controller_runtime.bus.subjects import Layout
+from controller_runtime.log.broker.connection import BusConnection
+from controller_runtime.log.broker.reading import StreamState, stream_state
+from controller_runtime.log.broker.streams import ensure_streams
+from controller_runtime.log.history import reader as history
+from controller_runtime.log.history.decisions import DecisionRecord, RecordedWrite
+from controller_runtime.log.history.reader import History
+from controller_runtime.log.wire.subjects import Layout
 
 WRITE: Final = RecordedWrite(verb="apply", kind="InferenceService", namespace="ns", name="chat")
 

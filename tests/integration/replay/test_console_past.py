@@ -11,31 +11,38 @@ import pytest
 from support.bus_source import Source
 from support.nats import eventually
 
-from aim_cli.cluster.refs import JsonObject, Ref
-from aim_cli.cluster.resources import AIM_CLUSTER_MODEL, AIM_SERVICE, AIM_TEMPLATE_CACHE, KNOWN, POD, Resource
+from aim_cli.cluster.refs import (
+    AIM_CLUSTER_MODEL,
+    AIM_SERVICE,
+    AIM_TEMPLATE_CACHE,
+    KNOWN,
+    POD,
+    JsonObject,
+    Ref,
+    Resource,
+)
 from aim_cli.console import past
 from aim_cli.console.access import Access, Rights
 from aim_cli.console.app import Console
 from aim_cli.console.bus_page import bus_page
 from aim_cli.console.decision import decision_page
-from aim_cli.console.door import PrivateDoor
 from aim_cli.console.log_pages import Asked, asked, past_page
+from aim_cli.console.login import PrivateDoor
 from aim_cli.console.mirror import Mirror
 from aim_cli.console.pages import href
-from aim_cli.console.past import replayed, story
+from aim_cli.console.past import ELSEWHERE, Then, address, replayed, story, then
 from aim_cli.console.templating import render
-from aim_cli.console.then import ELSEWHERE, Then, address, then
 from aim_cli.errors import TargetError
 from aim_cli.log.targets import target_of
 from aim_domain.parts import CLUSTER_MODELS, DISCOVERY_PODS, NAMESPACES, PREDICTOR_PODS, SERVICES, TEMPLATE_CACHES
 from aim_local.ports import free_port
 from controller_runtime import Key, Part
-from controller_runtime.bus.chain import Knowledge
-from controller_runtime.bus.connection import BusConnection
-from controller_runtime.bus.decision import DecisionRecord, RecordedWrite
-from controller_runtime.bus.envelope import Verb
-from controller_runtime.bus.history import History
-from controller_runtime.bus.subjects import Layout
+from controller_runtime.log.broker.connection import BusConnection
+from controller_runtime.log.history.decisions import DecisionRecord, RecordedWrite
+from controller_runtime.log.history.reader import History
+from controller_runtime.log.history.versions import Knowledge
+from controller_runtime.log.wire.messages import Verb
+from controller_runtime.log.wire.subjects import Layout
 from controller_runtime.manager.http import HttpServer
 from controller_runtime.manager.settings import Address
 

@@ -11,12 +11,11 @@ from support.world_feed import feeding
 from support.world_objects import widgets
 
 from controller_runtime import JsonObject
-from controller_runtime.bus.connection import BusConnection
-from controller_runtime.bus.decision import DecisionRecord
-from controller_runtime.bus.history import History
-from controller_runtime.bus.recorder import Recorder
-from controller_runtime.bus.subjects import Layout
-from controller_runtime.manager.decisions import SETTINGS_RECORDS, DecisionLog
+from controller_runtime.log.broker.connection import BusConnection
+from controller_runtime.log.history.decisions import DecisionRecord, Recorder
+from controller_runtime.log.history.reader import History
+from controller_runtime.log.wire.subjects import Layout
+from controller_runtime.manager.context import SETTINGS_RECORDS, DecisionLog
 
 SETTINGS: JsonObject = {"resync_interval": 77.0}
 

@@ -16,7 +16,7 @@ from aim_cli.log import connecting
 from aim_cli.log.exporting import export
 from aim_cli.log.file import FileHistory, Held, documents, read, taken, write
 from controller_runtime import Key, Plan, Resource, View
-from controller_runtime.bus.history import DecisionFilter, History
+from controller_runtime.log.history.reader import DecisionFilter, History
 from controller_runtime.replay import Replayed, Verdict
 
 WORD = "correct-horse-battery"

@@ -8,12 +8,13 @@ from support.versions import version_of
 
 from aim_domain import AimSettings
 from controller_runtime import JsonObject, Key, Reconciler, ServiceDefinition, dumps, loads
-from controller_runtime.bus.chain import Told, as_of
-from controller_runtime.bus.envelope import LogMessage
-from controller_runtime.bus.history import History
-from controller_runtime.bus.outcome import PubAck
-from controller_runtime.bus.stored import last_message
-from controller_runtime.replay import Replayer, ServiceCode, Verdict, past_part
+from controller_runtime.log.broker.connection import PubAck
+from controller_runtime.log.broker.reading import last_message
+from controller_runtime.log.history.reader import History
+from controller_runtime.log.history.versions import Told, as_of
+from controller_runtime.log.wire.messages import LogMessage
+from controller_runtime.replay import Replayer, ServiceCode, Verdict
+from controller_runtime.replay import past as past_part
 
 
 @pytest.mark.spec("FW-437", "FW-438")

@@ -7,10 +7,11 @@ import pytest
 from support.replay_log import COLOUR, PART, Log, by_name, first_of, first_red, verdicts
 
 from controller_runtime import Index, Key, Resource, scoped
-from controller_runtime.bus.chain import LoggedVersion
-from controller_runtime.bus.history import History
-from controller_runtime.bus.stored import delete_message, next_message
-from controller_runtime.replay import Verdict, reading
+from controller_runtime.log.broker.reading import delete_message, next_message
+from controller_runtime.log.history.reader import History
+from controller_runtime.log.history.versions import LoggedVersion
+from controller_runtime.replay import Verdict
+from controller_runtime.replay import replayer as reading
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from support.replay_log import (
 )
 
 from controller_runtime import Index, JsonObject, Plan, Resource, View, scoped
-from controller_runtime.bus.history import DecisionFilter, History
+from controller_runtime.log.history.reader import DecisionFilter, History
 from controller_runtime.replay import Verdict
 
 

@@ -21,12 +21,11 @@ from aim_domain.labels import ANNOTATION_PAUSED
 from aim_domain.parts import ARTIFACTS, CLUSTER_MODELS, SERVICES
 from aim_local.ports import free_port
 from controller_runtime import Key
-from controller_runtime.bus.connection import BusConnection
-from controller_runtime.bus.decision import DecisionRecord
-from controller_runtime.bus.envelope import Verb
-from controller_runtime.bus.history import History
-from controller_runtime.bus.outcome import PubAck
-from controller_runtime.bus.subjects import Layout
+from controller_runtime.log.broker.connection import BusConnection, PubAck
+from controller_runtime.log.history.decisions import DecisionRecord
+from controller_runtime.log.history.reader import History
+from controller_runtime.log.wire.messages import Verb
+from controller_runtime.log.wire.subjects import Layout
 
 CHAT = Key("ns", "chat")
 ANOTHER = b'{"metadata":{"name":"another","namespace":"ns"}}'

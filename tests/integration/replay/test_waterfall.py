@@ -7,14 +7,14 @@ import pytest
 from support.bus_source import Source
 from support.nats import eventually
 
+from aim_cli.log.report import Bar, waterfall
 from aim_cli.log.targets import target
-from aim_cli.log.waterfall import Bar, waterfall
 from aim_domain.parts import CLUSTER_MODELS, INFERENCE_SERVICES, SERVICES, TEMPLATE_CACHES
 from controller_runtime import Key
-from controller_runtime.bus.connection import BusConnection
-from controller_runtime.bus.decision import DecisionRecord, RecordedWrite
-from controller_runtime.bus.history import History
-from controller_runtime.bus.subjects import Layout
+from controller_runtime.log.broker.connection import BusConnection
+from controller_runtime.log.history.decisions import DecisionRecord, RecordedWrite
+from controller_runtime.log.history.reader import History
+from controller_runtime.log.wire.subjects import Layout
 
 CHAT = Key("ns", "chat")
 MODEL: dict[str, Any] = {"resolvedModel": {"kind": "AIMClusterModel", "name": "chosen"}}

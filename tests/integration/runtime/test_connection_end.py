@@ -4,7 +4,7 @@ import asyncio
 
 from support.nats import nats_server, settings_for
 
-from controller_runtime.bus.connection import connect
+from controller_runtime.log.broker.connection import connect
 
 __all__ = ["nats_server"]
 

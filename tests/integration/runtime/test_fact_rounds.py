@@ -9,13 +9,13 @@ from aim_domain import AimSettings
 from aim_domain.parts import SERVICES
 from aim_serving.service import definition
 from controller_runtime import FACTS, JsonObject, Key, World
-from controller_runtime.bus.connection import BusSettings, connect
-from controller_runtime.bus.entry import Entry, Version
-from controller_runtime.bus.fact import fact_key
-from controller_runtime.bus.fact_publisher import FactPublisher
-from controller_runtime.bus.publisher_state import PublisherSetup
-from controller_runtime.manager.dispatch import Dispatcher
-from controller_runtime.manager.facts import FACTS_BY_OWNER, FactKeeper
+from controller_runtime.log.broker.connection import BusSettings, connect
+from controller_runtime.log.history.facts import fact_key
+from controller_runtime.log.publish.publisher import FactPublisher
+from controller_runtime.log.publish.state import PublisherSetup
+from controller_runtime.log.wire.version import Entry, Version
+from controller_runtime.manager.effects import FACTS_BY_OWNER, FactKeeper
+from controller_runtime.reconcile.enqueue import Dispatcher
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC).isoformat()
 

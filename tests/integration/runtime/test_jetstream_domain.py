@@ -11,7 +11,7 @@ from support.services import Platform
 from aim_local.apiserver import ControlPlane
 from aim_local.nats import NatsServer
 from aim_local.ports import free_port
-from controller_runtime.bus.subjects import DEFAULT_LAYOUT
+from controller_runtime.log.wire.subjects import DEFAULT_LAYOUT
 
 
 def in_domain(folder: Path, name: str, leaves: str) -> str:

@@ -18,10 +18,10 @@ from controller_runtime import KubeClient
 from controller_runtime.kube.config import Connection, NoCredentials
 from controller_runtime.kube.transport import TransportSettings
 from controller_runtime.manager.certificates import CertificateFiles, from_files, self_signed
-from controller_runtime.manager.failure import StartError
 from controller_runtime.manager.http import HttpServer, metrics_only
 from controller_runtime.manager.scrapers import ALLOWED_SECONDS, OUTAGE_SECONDS, REFUSED_SECONDS, Scrapers
 from controller_runtime.manager.settings import Address
+from controller_runtime.manager.troubles import StartError
 from controller_runtime.telemetry.metrics import Metrics
 
 

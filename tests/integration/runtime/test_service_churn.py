@@ -18,9 +18,9 @@ from aim_domain import AimSettings
 from aim_local.apiserver import ControlPlane
 from aim_local.nats import NatsServer
 from controller_runtime import JsonObject, KubeClient, load_connection
-from controller_runtime.bus.connection import connect
+from controller_runtime.log.broker.connection import connect
 from controller_runtime.manager.context import ProcessContext
-from controller_runtime.manager.process import ServiceProcess
+from controller_runtime.manager.run import ServiceProcess
 from controller_runtime.telemetry.metrics import Metrics
 
 MODELS, MAPS = "aim.eai.amd.com/v1alpha1/aimmodels", "v1/configmaps"

@@ -15,9 +15,9 @@ from support.tiny_service import SLOW
 from aim_local.ports import free_port
 from controller_runtime import Key
 from controller_runtime.annotation_keys import PAUSED
-from controller_runtime.bus.outcome import PubAck
-from controller_runtime.bus.stored import last_message
-from controller_runtime.bus.subjects import DEFAULT_LAYOUT
+from controller_runtime.log.broker.connection import PubAck
+from controller_runtime.log.broker.reading import last_message
+from controller_runtime.log.wire.subjects import DEFAULT_LAYOUT
 
 QUICK = {"NATS_HEARTBEAT": "1s"}
 

@@ -6,9 +6,9 @@ from support.runtime_fixtures import MODELS, model
 from support.services import Platform
 
 from controller_runtime import JsonObject
-from controller_runtime.bus.connection import BusConnection, BusSettings, connect
-from controller_runtime.bus.stored import count_messages
-from controller_runtime.bus.subjects import DEFAULT_LAYOUT
+from controller_runtime.log.broker.connection import BusConnection, BusSettings, connect
+from controller_runtime.log.broker.reading import count_messages
+from controller_runtime.log.wire.subjects import DEFAULT_LAYOUT
 
 OBJECTS = 300
 

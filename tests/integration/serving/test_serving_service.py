@@ -1,10 +1,12 @@
 """The serving service as it runs: API server, broker, KServe and pods; the test plays discovery and artifacts."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import Any, Final
 
 import pytest
 from matrix.oracle import ObjectKey, differences, normalised
@@ -18,9 +20,9 @@ from aim_local.apiserver import ControlPlane
 from aim_local.nats import NatsServer
 from aim_serving.service import CONSUMED, PUBLISHED, definition, effect_runners
 from controller_runtime import FACTS, JsonObject, KubeClient, ServiceDefinition, load_connection
-from controller_runtime.bus.connection import connect
+from controller_runtime.log.broker.connection import connect
 from controller_runtime.manager.context import ProcessContext
-from controller_runtime.manager.process import ServiceProcess
+from controller_runtime.manager.run import ServiceProcess
 from controller_runtime.telemetry.metrics import Metrics
 
 pytestmark = [pytest.mark.usefixtures("backends"), pytest.mark.usefixtures("serving")]
@@ -461,3 +463,48 @@ def scaled_object(workload: JsonObject) -> JsonObject:
         "metadata": {"name": name, "namespace": NAMESPACE, "ownerReferences": [owner]},
         "spec": {"scaleTargetRef": {"name": name}, "triggers": [{"type": "external", "metadata": {}}]},
     }
+
+
+_PRODUCT: Final = ("controller_runtime", "aim_domain", "aim_serving")
+"""Packages of which code runs between a watch event and the status that follows from it."""
+MOST_MODULES: Final = 86
+
+
+@contextmanager
+def modules_run() -> Iterator[set[str]]:
+    """The modules whose functions are entered meanwhile, by this thread."""
+    found: set[str] = set()
+
+    def enter(frame: FrameType, event: str, _: object) -> None:
+        name = str(frame.f_globals.get("__name__"))
+        if event == "call" and name.startswith(_PRODUCT) and frame.f_code.co_name != "<module>":
+            found.add(name)
+
+    sys.setprofile(enter)
+    try:
+        yield found
+    finally:
+        sys.setprofile(None)
+
+
+async def test_a_person_reads_few_modules_from_an_event_to_a_status(serving: ServiceProcess, api: RawApi) -> None:
+    await prepared(api)
+    await api.until(path(CACHES, CACHE), exists)
+    await downloaded(api)
+    await api.until(path(SERVICES, "qwen-chat"), has_status("Running"))
+    await settled(serving, api)
+    rounds = [await modules_of_a_status(api, value) for value in ("Failed", "Ready") * 3]
+    # Heartbeats and the like come in between, but not in each round.
+    always = set.intersection(*rounds)
+    assert len(always) <= MOST_MODULES, sorted(always)
+
+
+async def modules_of_a_status(api: RawApi, value: str) -> set[str]:
+    """What runs until the cache's own status has come to that of the service."""
+    with modules_run() as modules:
+        await has(api, CACHES, CACHE, cache_status(value, uid="u"))
+        await api.until(
+            path(SERVICES, "qwen-chat"),
+            lambda reply: (reason(reply, "CacheReady") == "CacheReady") == (value == "Ready"),
+        )
+    return modules

@@ -2,12 +2,20 @@
 
 import pytest
 
-from aim_local.actors.actor_set import EVERY_ACTOR, HARDWARE_ACTORS, Actor, UnknownActorError, parse_actors
-from aim_local.actors.failure_rules import RuleError, first_match, parse_rule
-from aim_local.actors.failures import ENDINGS, POD_FAILURES, Failure, Role, Wanted, failure_for
-from aim_local.actors.gateway_status import gateway_status, route_parents
-from aim_local.actors.pod_status import Past, back_off, crash_looping
-from aim_local.actors.pull_errors import PULL_ERRORS
+from aim_local.actors.failures import (
+    ENDINGS,
+    POD_FAILURES,
+    Failure,
+    Role,
+    RuleError,
+    Wanted,
+    failure_for,
+    first_match,
+    parse_rule,
+)
+from aim_local.actors.gateways import gateway_status, route_parents
+from aim_local.actors.kubelet import PULL_ERRORS, Past, back_off, crash_looping
+from aim_local.actors.settings import EVERY_ACTOR, HARDWARE_ACTORS, Actor, UnknownActorError, parse_actors
 from controller_runtime import JsonObject
 
 NOW = "2026-01-01T12:00:00Z"

@@ -2,12 +2,11 @@
 
 import pytest
 
-from aim_local.actors.hpa_status import Outcome, desired_replicas, recommendation
-from aim_local.actors.hpa_status import status_for as hpa_status
-from aim_local.actors.keda_objects import hpa_for, replicas_for, scaling_event
-from aim_local.actors.keda_objects import status_for as scaled_object_status
-from aim_local.actors.kserve_objects import autoscaler_for, collector_for, deployment_for, service_for
-from aim_local.actors.kserve_status import status_for
+from aim_local.actors.hpa import Outcome, desired_replicas, recommendation
+from aim_local.actors.hpa import status_for as hpa_status
+from aim_local.actors.keda import hpa_for, replicas_for, scaling_event
+from aim_local.actors.keda import status_for as scaled_object_status
+from aim_local.actors.kserve import autoscaler_for, collector_for, deployment_for, service_for, status_for
 from controller_runtime import JsonObject
 
 SHORT, ENOUGH = ("Available", "False", "MinimumReplicasUnavailable"), ("Available", "True", "MinimumReplicasAvailable")

@@ -1,8 +1,7 @@
 """What Deployments and ReplicaSets do: pods that are made, replaced and removed."""
 
-from aim_local.actors.deployment_decision import DeploymentStep, next_step, replica_set_for
-from aim_local.actors.replica_set_decision import next_step as next_scale
-from aim_local.actors.replica_set_decision import pod_for
+from aim_local.actors.deployments import DeploymentStep, next_step, pod_for, replica_set_for
+from aim_local.actors.deployments import next_replica_set_step as next_scale
 from controller_runtime import JsonObject
 
 NOW, LATER = "2026-01-01T12:00:00Z", "2026-01-01T13:00:00Z"

@@ -7,9 +7,8 @@ import pytest
 from support.apiserver_ownership import apply, owned
 
 from aim_local.apiserver import EXTERNAL_CRDS
-from aim_local.apiserver.objects.additions import CHOICES, DEFAULTS
 from aim_local.apiserver.objects.builtin import schema_for
-from aim_local.apiserver.objects.upstream import builtin_kinds
+from aim_local.apiserver.objects.upstream import CHOICES, DEFAULTS, builtin_kinds
 from controller_runtime import JsonObject, loads
 
 IMAGE = "registry.example/a:1"

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 from support.apiserver_schemas import conditions_schema, widget
 
-from aim_local.apiserver.objects.cel import CelCompileError, CelRules
-from aim_local.apiserver.objects.cel_source import escape
+from aim_local.apiserver.objects.cel import CelCompileError, CelRules, escape
 from controller_runtime import JsonObject
 
 TEXT = {"type": "string"}

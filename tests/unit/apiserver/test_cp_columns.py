@@ -2,8 +2,8 @@
 
 import pytest
 
-from aim_local.apiserver.jsonpath import compile_path
 from aim_local.apiserver.requestinfo import Target, parse_target
+from aim_local.apiserver.tables import compile_path
 from aim_local.apiserver.values import age, duration
 
 OBJECT = {

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from support.apiserver_schemas import condition, widget, widget_schema, widget_status
 
 from aim_local.apiserver.objects.errors import FieldError
-from aim_local.apiserver.objects.schema import Schema
+from aim_local.apiserver.objects.schema import Schema, validate
 from aim_local.apiserver.objects.schema_node import compile_node
-from aim_local.apiserver.objects.validation import validate
 
 
 def problems(property_schema: dict[str, Any], value: Any) -> list[str]:

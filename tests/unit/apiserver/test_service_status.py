@@ -5,7 +5,7 @@ from support.apiserver_ownership import LATE, apply, owned
 from support.apiserver_schemas import crd_schema
 
 from aim_local.apiserver.objects.cel import CelRules
-from aim_local.apiserver.objects.fieldset import key_element
+from aim_local.apiserver.objects.managedfields import key_element
 from aim_local.apiserver.objects.patch import PatchError, json_patch
 from aim_local.apiserver.objects.schema import Schema
 from controller_runtime import JsonObject

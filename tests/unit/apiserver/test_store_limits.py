@@ -3,9 +3,9 @@
 import pytest
 
 from aim_local.apiserver import Limits
-from aim_local.apiserver.requestlog import KINDS_KEPT, RequestKind, RequestLog
+from aim_local.apiserver.debugapi import KINDS_KEPT, RequestKind, RequestLog
+from aim_local.apiserver.life import EVENT_SECONDS, EVENTS_KEPT, Upkeep
 from aim_local.apiserver.store import WARM, WATCHER_BACKLOG, Collection, EventType, Store, Watcher
-from aim_local.apiserver.upkeep import EVENT_SECONDS, EVENTS_KEPT, Upkeep
 from controller_runtime import JsonObject
 
 PODS, EVENTS = "pods", "events"

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from aim_local.apiserver.objects.builtin import schema_for
-from aim_local.apiserver.objects.patch import PatchError
-from aim_local.apiserver.objects.strategic import strategic_merge
+from aim_local.apiserver.objects.patch import PatchError, strategic_merge
 from controller_runtime import JsonObject
 
 POD = schema_for("", "v1", "Pod")

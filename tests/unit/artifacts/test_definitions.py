@@ -17,7 +17,7 @@ from aim_domain.kinds import AIM_ARTIFACT, AIM_SERVICE, AIM_SERVICE_TEMPLATE, AI
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, ARTIFACTS, TEMPLATE_CACHES, TEMPLATES
 from aim_local.apiserver.status import ApiError
 from controller_runtime import JsonObject, Kind, ParentCondition, StatusValue
-from controller_runtime.reconcile.condition_names import condition_type
+from controller_runtime.reconcile.conditions import condition_type
 
 SERVING = next(one for one in definitions() if one.name == "serving")
 TEXT, LIST, QUANTITY = "string", "array", "quantity"

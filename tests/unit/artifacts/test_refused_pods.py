@@ -13,7 +13,7 @@ from aim_domain import AIMArtifact, ModelSource, RuntimeConfigSpec, merge_env
 from aim_domain.kinds import AIM_RUNTIME_CONFIG, KAIWO_CONFIG
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, ARTIFACT_PODS, ARTIFACTS, KAIWO_CONFIGS, RUNTIME_CONFIGS
 from aim_domain.pods.facts import POD_EVENTS
-from aim_domain.pods.refusals import words_of
+from aim_domain.pods.inspect_pvcs import words_of
 from aim_domain.runtimeconfig.merge import merge_specs
 from controller_runtime import Effect, JsonObject, Plan, State, timestamp
 from controller_runtime.core import Event, PersistentVolumeClaim

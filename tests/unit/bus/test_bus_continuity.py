@@ -3,10 +3,10 @@
 import pytest
 
 from controller_runtime import Key
-from controller_runtime.bus.continuity import Continuity
-from controller_runtime.bus.envelope import Verb
-from controller_runtime.bus.judgement import Stored
-from controller_runtime.bus.source import SourceVersion
+from controller_runtime.log.publish.intake import Continuity
+from controller_runtime.log.publish.judgement import Stored
+from controller_runtime.log.publish.source import SourceVersion
+from controller_runtime.log.wire.messages import Verb
 
 KEY = Key("ns", "a")
 

@@ -7,17 +7,18 @@ import pytest
 from support.epochs import E0, E1
 
 from controller_runtime import Key
-from controller_runtime.bus.envelope import (
+from controller_runtime.log.wire.messages import (
     EnvelopeError,
     LogMessage,
     StateMessage,
     Verb,
     decode_log,
     decode_state,
+    is_traceparent,
     message_id,
+    trace_of,
 )
-from controller_runtime.bus.subjects import FACTS_PART
-from controller_runtime.bus.trace import is_traceparent, trace_of
+from controller_runtime.log.wire.subjects import FACTS_PART
 
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 KEY = Key("ml", "chat")

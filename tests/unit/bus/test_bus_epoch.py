@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from support.epochs import E1, E2
 
 from controller_runtime import dumps, loads
-from controller_runtime.bus.envelope import EnvelopeError
-from controller_runtime.bus.epoch import Reason, Sight, continued, reason_for_new, started
-from controller_runtime.bus.judgement import Scope
-from controller_runtime.bus.marker import Marker, decode_marker
+from controller_runtime.log.publish.checkpoint import Marker, decode_marker
+from controller_runtime.log.publish.epoch import Reason, Sight, continued, reason_for_new, started
+from controller_runtime.log.publish.judgement import Scope
+from controller_runtime.log.wire.messages import EnvelopeError
 
 MARKER = Marker("first", 3, "20260101T000000.000Z-00000a", "20260101T000000.000Z-00000a", "cluster", "100", "made", 50)
 CALM = Sight(

@@ -4,9 +4,9 @@ import pytest
 
 from aim_domain.parts import DISCOVERY_PODS
 from controller_runtime import JsonObject, Key
-from controller_runtime.bus.intake import Intake
-from controller_runtime.bus.source import published
 from controller_runtime.kube.reflector_state import Delete, Restarted, Upsert
+from controller_runtime.log.publish.intake import Intake
+from controller_runtime.log.publish.source import published
 
 
 def pod(name: str, rv: int) -> JsonObject:

@@ -5,9 +5,17 @@ from dataclasses import replace
 import pytest
 
 from controller_runtime import Key
-from controller_runtime.bus.envelope import Verb, digest_of
-from controller_runtime.bus.judgement import Scope, Stored, Verdict, differences, is_ahead, judge, newest_version
-from controller_runtime.bus.source import SourceVersion
+from controller_runtime.log.publish.judgement import (
+    Scope,
+    Stored,
+    Verdict,
+    differences,
+    is_ahead,
+    judge,
+    newest_version,
+)
+from controller_runtime.log.publish.source import SourceVersion
+from controller_runtime.log.wire.messages import Verb, digest_of
 
 KEY = Key("ns", "a")
 SCOPE = Scope("e2", "e1")

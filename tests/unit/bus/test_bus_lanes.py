@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller_runtime import Key
-from controller_runtime.bus.lanes import Lanes
-from controller_runtime.bus.source import SourceVersion
+from controller_runtime.log.publish.intake import Lanes
+from controller_runtime.log.publish.source import SourceVersion
 
 
 def version(name: str, number: int) -> SourceVersion:

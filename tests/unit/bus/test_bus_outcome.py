@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller_runtime.bus.outcome import PubAck, PublishOutcome, Refused, Unknown, WrongSequence, read_ack
+from controller_runtime.log.broker.connection import PubAck, PublishOutcome, Refused, Unknown, WrongSequence, read_ack
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,12 @@ import asyncio
 from datetime import UTC, datetime
 
 from aim_domain.parts import DISCOVERY_PODS
-from controller_runtime.bus.envelope import Verb
-from controller_runtime.bus.intake import Intake
-from controller_runtime.bus.judgement import Stored
-from controller_runtime.bus.scoping import Scoping
-from controller_runtime.bus.stored import StreamState
 from controller_runtime.kube.reflector_state import ListFrom, Restarted
+from controller_runtime.log.broker.reading import StreamState
+from controller_runtime.log.publish.epoch import Scoping
+from controller_runtime.log.publish.intake import Intake
+from controller_runtime.log.publish.judgement import Stored
+from controller_runtime.log.wire.messages import Verb
 
 
 async def test_a_list_from_the_store_is_asked_for_until_it_comes() -> None:

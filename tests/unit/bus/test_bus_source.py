@@ -5,8 +5,8 @@ import pytest
 from aim_domain.parts import DISCOVERY_PODS
 from controller_runtime import JsonObject, Key, loads
 from controller_runtime.annotation_keys import TRACEPARENT
-from controller_runtime.bus.source import Source, published
 from controller_runtime.kube.reflector_state import Delete, Restarted, Upsert
+from controller_runtime.log.publish.source import Source, published
 
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller_runtime import Key
-from controller_runtime.bus.subjects import DEFAULT_LAYOUT, Layout, SubjectError, decode_token, encode_token
+from controller_runtime.log.wire.subjects import DEFAULT_LAYOUT, Layout, SubjectError, decode_token, encode_token
 
 
 def test_a_namespaced_object() -> None:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from controller_runtime.bus.tasks import UnexpectedEndError, in_own_task, run_forever
+from controller_runtime.tasks import UnexpectedEndError, in_own_task, run_forever
 
 
 async def _fail_in_the_exit_of_a_group() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support.versions import NOON, version_of
 
 from controller_runtime import JsonObject, Key, dumps
-from controller_runtime.bus.chain import (
+from controller_runtime.log.history.versions import (
     Chain,
     Hole,
     Knowledge,
@@ -21,9 +21,8 @@ from controller_runtime.bus.chain import (
     find,
     state_at,
 )
-from controller_runtime.bus.entry import Version
-from controller_runtime.bus.envelope import Verb
-from controller_runtime.bus.standing import Position
+from controller_runtime.log.wire.messages import Verb
+from controller_runtime.log.wire.version import Position, Version
 
 
 def version(

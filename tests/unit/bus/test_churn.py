@@ -4,14 +4,14 @@ import pytest
 from support.world_objects import entry_of, widget, widgets
 
 from controller_runtime import Key, World
-from controller_runtime.bus.deleted import (
+from controller_runtime.log.wire.version import (
     CROWDED_SECONDS,
     DELETED_MEMORY_SECONDS,
     MOST_DELETIONS,
     DeletedMemory,
     Evidence,
+    Version,
 )
-from controller_runtime.bus.entry import Version
 
 
 def remembered(world: World) -> int:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from controller_runtime.bus.freshness import BrokerClock, FeedSettings, Link, direct_at
+from controller_runtime.log.freshness import BrokerClock, FeedSettings, Link, direct_at
 
 SETTINGS = FeedSettings()
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nats.aio.client import Client
 
-from controller_runtime.bus.broker_client import BrokerClient
-from controller_runtime.bus.headers import encoded_size, parse_headers
+from controller_runtime.log.broker.connection import BrokerClient, encoded_size, parse_headers
 
 LINES = st.lists(
     st.binary(max_size=12)

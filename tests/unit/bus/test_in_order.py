@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller_runtime.bus.in_order import DeliveryLostError, InOrder
-from controller_runtime.bus.stored import DeliveryPosition
+from controller_runtime.log.broker.reading import DeliveryLostError, DeliveryPosition, InOrder
 
 
 @dataclass(frozen=True)

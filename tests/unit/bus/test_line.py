@@ -6,8 +6,8 @@ import pytest
 from support.world_objects import entry_of, widget, widgets
 
 from controller_runtime import JsonObject, Key, Line, Part, Resource, View, World
-from controller_runtime.bus.recorded import recorded_reads
-from controller_runtime.bus.view import WorldView
+from controller_runtime.log.cache.view import WorldView
+from controller_runtime.log.history.decisions import recorded_reads
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 

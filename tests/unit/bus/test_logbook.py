@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from controller_runtime.bus.logbook import NEVER_READ, Logbook, Place
-from controller_runtime.bus.stored import StreamState
+from controller_runtime.log.broker.reading import StreamState
+from controller_runtime.log.publish.checkpoint import NEVER_READ, Logbook, Place
 
 SEEN = Logbook(created="c", first=40, deleted=2, oldest=50, last=90, id="x")
 NOW = StreamState(created="c", last_sequence=90, now=datetime(2026, 1, 1, tzinfo=UTC), first_sequence=40, deleted=2)

@@ -12,12 +12,12 @@ from pydantic import model_validator
 from support.world_objects import WIDGET, colour_index, entry_of, widget
 
 from controller_runtime import ApiModel, Depth, Index, Key, Part, Resource, World
-from controller_runtime.bus.direct import DirectFeed
-from controller_runtime.bus.entry import Entry
-from controller_runtime.bus.index_table import IndexTable
-from controller_runtime.bus.source import SourceVersion, published
 from controller_runtime.kube.reflector_state import Event, ListFrom, Restarted
-from controller_runtime.replay.rebuilt import Rebuilt
+from controller_runtime.log.cache.feed import DirectFeed
+from controller_runtime.log.cache.indexes import IndexTable
+from controller_runtime.log.publish.source import SourceVersion, published
+from controller_runtime.log.wire.version import Entry
+from controller_runtime.replay.past import Rebuilt
 
 
 class Counted(Resource):

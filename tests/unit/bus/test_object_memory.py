@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from support.world_objects import by_owner, colour_index, entry_of, widget, widgets
 
 from controller_runtime import Key, Resource, World
-from controller_runtime.bus.entry import KEPT_DECODED, Entry, Version, keep_decoded
-from controller_runtime.bus.source import Source, published
+from controller_runtime.compact import Packed, Packer, unpacked
 from controller_runtime.kube.reflector_state import Restarted
-from controller_runtime.packed import Packed, Packer, unpacked
+from controller_runtime.log.publish.source import Source, published
+from controller_runtime.log.wire.version import KEPT_DECODED, Entry, Version, keep_decoded
 
 TEXT = "a text that every object repeats, as the specs of one model do. " * 20
 

@@ -4,9 +4,8 @@ from datetime import UTC, datetime
 
 from support.world_objects import entry_of, widget, widgets
 
-from controller_runtime.bus.marker import Marker
-from controller_runtime.bus.part_view import Belief, PartView
-from controller_runtime.bus.proof import Account
+from controller_runtime.log.cache.projection import Belief, PartView
+from controller_runtime.log.publish.checkpoint import Account, Marker
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -13,13 +13,11 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from support.world_objects import entry_of, widget, widgets
 
 from controller_runtime import Key, World
-from controller_runtime.bus.entry import Entry, Version
-from controller_runtime.bus.envelope import Verb
-from controller_runtime.bus.incoming import Deletion
-from controller_runtime.bus.judgement import Stored
-from controller_runtime.bus.marker import Marker
-from controller_runtime.bus.part_view import Belief, PartView
-from controller_runtime.bus.proof import Holdings
+from controller_runtime.log.cache.projection import Belief, Deletion, PartView
+from controller_runtime.log.publish.checkpoint import Holdings, Marker
+from controller_runtime.log.publish.judgement import Stored
+from controller_runtime.log.wire.messages import Verb
+from controller_runtime.log.wire.version import Entry, Version
 
 NAMES = st.sampled_from(["a", "b", "c"])
 MARKER = Key("", "marker")

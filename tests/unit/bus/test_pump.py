@@ -9,10 +9,10 @@ from support.nats import eventually
 from support.world_objects import widgets
 
 from controller_runtime import Key
-from controller_runtime.bus.intake import Intake
-from controller_runtime.bus.interruption import InterruptedSessionError
-from controller_runtime.bus.pump import Pump, Unwritable
-from controller_runtime.bus.source import SourceVersion
+from controller_runtime.log.publish.intake import Intake
+from controller_runtime.log.publish.source import SourceVersion
+from controller_runtime.log.publish.state import InterruptedSessionError
+from controller_runtime.log.publish.writer import Pump, Unwritable
 
 A = Key("ns", "a")
 

@@ -3,10 +3,9 @@
 import pytest
 
 from controller_runtime import Key
-from controller_runtime.bus.entry import Version
-from controller_runtime.bus.recorded import LISTED, RecordedStanding, recorded_reads, recorded_standing
-from controller_runtime.bus.standing import OwnChange, Position, Standing
-from controller_runtime.bus.view import IndexRead, ObjectRead, ReadLog
+from controller_runtime.log.cache.view import IndexRead, ObjectRead, ReadLog
+from controller_runtime.log.history.decisions import LISTED, RecordedStanding, recorded_reads, recorded_standing
+from controller_runtime.log.wire.version import OwnChange, Position, Standing, Version
 
 
 def keys(count: int) -> tuple[Key, ...]:

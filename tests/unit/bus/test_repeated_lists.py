@@ -4,8 +4,8 @@ import pytest
 from support.world_objects import WIDGET, widget, widgets
 
 from controller_runtime import JsonObject, Key
-from controller_runtime.bus.source import Source, published
 from controller_runtime.kube.reflector_state import Item, Known, Listed, Restarted
+from controller_runtime.log.publish.source import Source, published
 
 
 def objects(*versions: int) -> list[JsonObject]:

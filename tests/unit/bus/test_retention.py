@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from controller_runtime import JsonObject
-from controller_runtime.bus.retention import Contents, Pace, dropped_by, shortfall
+from controller_runtime.log.broker.retention import Contents, Pace, dropped_by, shortfall
 
 HOUR = 3600 * 10**9
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

@@ -3,9 +3,16 @@
 import pytest
 
 from controller_runtime import JsonObject
-from controller_runtime.bus.stream_faults import LIMITS, StreamFault, fault_of
-from controller_runtime.bus.streams import StreamLimits, decisions_config, history_config, state_config
-from controller_runtime.bus.subjects import Layout
+from controller_runtime.log.broker.streams import (
+    LIMITS,
+    StreamFault,
+    StreamLimits,
+    decisions_config,
+    fault_of,
+    history_config,
+    state_config,
+)
+from controller_runtime.log.wire.subjects import Layout
 
 LAYOUT = Layout()
 STATE, HISTORY = state_config(LAYOUT, StreamLimits()), history_config(LAYOUT, StreamLimits())

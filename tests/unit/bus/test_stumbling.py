@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from support.world_objects import colour_index, entry_of, widget, widgets
 
 from controller_runtime import Index, Key, Line, Part, Resource, Summary, World, scoped
-from controller_runtime.bus.entry import Entry
+from controller_runtime.log.wire.version import Entry
 
 A = Key("ns", "a")
 

@@ -9,9 +9,9 @@ from pydantic import BaseModel, ConfigDict
 from support.world_objects import entry_of, widget, widgets
 
 from controller_runtime import Change, JsonObject, Key, Part, Resource, Summary, World
-from controller_runtime.bus.part import GroupId
-from controller_runtime.bus.recorded import recorded_reads
-from controller_runtime.bus.view import WorldView
+from controller_runtime.log.cache.view import WorldView
+from controller_runtime.log.history.decisions import recorded_reads
+from controller_runtime.log.wire.part import GroupId
 
 
 class Paint(BaseModel):

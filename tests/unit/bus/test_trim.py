@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from aim_domain import parts, trim
 from controller_runtime import JsonObject, Part, dumps
-from controller_runtime.bus.published import published_form
+from controller_runtime.log.wire.part import published_form
 
 META: Final[JsonObject] = {
     "name": "x",

@@ -6,10 +6,10 @@ import pytest
 from support.world_objects import WIDGET, entry_of, widget, widgets
 
 from controller_runtime import JsonObject, Key, Part, Resource, World, dumps
-from controller_runtime.bus.entry import Version
-from controller_runtime.bus.envelope import digest_of
-from controller_runtime.bus.source import Source, SourceVersion, published
 from controller_runtime.kube.reflector_state import Restarted, Upsert
+from controller_runtime.log.publish.source import Source, SourceVersion, published
+from controller_runtime.log.wire.messages import digest_of
+from controller_runtime.log.wire.version import Version
 
 A = Key("ns", "a")
 

@@ -6,7 +6,7 @@ import pytest
 from support.world_objects import colour_index, entry_of, widget, widgets
 
 from controller_runtime import Category, ClassifiedError, Index, Key, Kind, Part, Resource, World, scoped
-from controller_runtime.bus.view import IndexRead, ObjectRead, WorldView
+from controller_runtime.log.cache.view import IndexRead, ObjectRead, WorldView
 
 RED = {"colour": "red"}
 

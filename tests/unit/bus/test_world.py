@@ -7,10 +7,9 @@ import pytest
 from support.world_objects import by_owner, colour_index, entry_of, widget, widgets
 
 from controller_runtime import Change, Key, Part, Resource, World, scoped
-from controller_runtime.bus.entry import Entry, Version
-from controller_runtime.bus.standing import OwnChange, Position, Standing
-from controller_runtime.bus.subjects import FACTS_PART
-from controller_runtime.bus.world import DELETED_MEMORY_SECONDS, OWN_WRITE_SECONDS
+from controller_runtime.log.cache.store import DELETED_MEMORY_SECONDS, OWN_WRITE_SECONDS
+from controller_runtime.log.wire.subjects import FACTS_PART
+from controller_runtime.log.wire.version import Entry, OwnChange, Position, Standing, Version
 
 A = Key("ns", "a")
 

@@ -18,10 +18,9 @@ from support.summed import items_of
 from support.world_objects import by_owner, colour_index, entry_of, widget, widgets
 
 from controller_runtime import Change, JsonObject, Key, Line, Resource, Summary, World
-from controller_runtime.bus.deleted import OWN_WRITE_SECONDS
-from controller_runtime.bus.entry import Entry, Version
-from controller_runtime.bus.index_table import IndexTable
-from controller_runtime.bus.part import GroupId
+from controller_runtime.log.cache.indexes import IndexTable
+from controller_runtime.log.wire.part import GroupId
+from controller_runtime.log.wire.version import OWN_WRITE_SECONDS, Entry, Version
 
 NAMES = st.sampled_from(["a", "b", "c"])
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)

@@ -8,26 +8,26 @@ from typing import TypeVar
 import pytest
 from support.builders import condition, make
 
-from aim_cli.cluster.refs import JsonObject, Ref
-from aim_cli.cluster.resources import (
+from aim_cli.cluster.refs import (
     AIM_CLUSTER_MODEL,
     AIM_CLUSTER_SERVICE_TEMPLATE,
     AIM_SERVICE,
     GATEWAY,
     NODE,
+    JsonObject,
+    Ref,
     Resource,
 )
 from aim_cli.console import pages
-from aim_cli.console.access import Access, Rights, question
+from aim_cli.console.access import NOT_ALLOWED, NOT_PUBLISHED, Access, Rights, Sight, question
+from aim_cli.console.graph import mark_of
 from aim_cli.console.newest import seen
 from aim_cli.console.past import drawn
-from aim_cli.console.sight import NOT_ALLOWED, NOT_PUBLISHED, Sight
-from aim_cli.console.signs import mark_of
 from aim_cli.console.templating import render
-from aim_cli.log.waterfall import Bar
+from aim_cli.log.report import Bar
 from aim_domain import kinds
 from controller_runtime import Key
-from controller_runtime.bus.decision import DecisionRecord, RecordedWrite
+from controller_runtime.log.history.decisions import DecisionRecord, RecordedWrite
 
 T = TypeVar("T")
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)

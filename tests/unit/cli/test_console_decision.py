@@ -3,23 +3,28 @@
 import pytest
 from support.builders import NOW
 
-from aim_cli.cluster.refs import JsonObject, Ref
-from aim_cli.cluster.resources import AIM_ARTIFACT, AIM_CLUSTER_MODEL, AIM_SERVICE, INFERENCE_SERVICE, KNOWN
-from aim_cli.console.access import Rights
+from aim_cli.cluster.refs import AIM_ARTIFACT, AIM_CLUSTER_MODEL, AIM_SERVICE, INFERENCE_SERVICE, KNOWN, JsonObject, Ref
+from aim_cli.console.access import UNSEEN_CAUSE, Rights
+from aim_cli.console.access import shown as of_a_viewer
 from aim_cli.console.decision import told
 from aim_cli.console.log_pages import Asked
 from aim_cli.console.past import because
-from aim_cli.console.seen import UNSEEN_CAUSE
-from aim_cli.console.seen import shown as of_a_viewer
 from aim_cli.console.templating import render
 from aim_cli.log.targets import target_of
 from aim_cli.log.timeline import deeds
 from aim_domain.parts import ARTIFACTS, CLUSTER_MODELS, INFERENCE_SERVICES, NAMESPACES, NODES, SERVICES
 from controller_runtime import Key
-from controller_runtime.bus.decision import DecisionRecord, RecordedWrite
-from controller_runtime.bus.history import StoredDecision
-from controller_runtime.bus.recorded import RecordedGroup, RecordedIndex, RecordedObject, RecordedReads, RecordedSummary
-from controller_runtime.bus.subjects import FACTS_PART
+from controller_runtime.log.history.decisions import (
+    DecisionRecord,
+    RecordedGroup,
+    RecordedIndex,
+    RecordedObject,
+    RecordedReads,
+    RecordedSummary,
+    RecordedWrite,
+)
+from controller_runtime.log.history.reader import StoredDecision
+from controller_runtime.log.wire.subjects import FACTS_PART
 from controller_runtime.replay import Replayed, Verdict
 
 CHAT = Ref(AIM_SERVICE, "team", "chat")

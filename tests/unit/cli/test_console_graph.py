@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from support.asked import Objects
 from support.builders import condition, make, owner
 
-from aim_cli.cluster.refs import Ref
-from aim_cli.cluster.resources import (
+from aim_cli.cluster.refs import (
     AIM_ARTIFACT,
     AIM_CLUSTER_SERVICE_TEMPLATE,
     AIM_SERVICE,
@@ -17,9 +16,9 @@ from aim_cli.cluster.resources import (
     CLAIM,
     INFERENCE_SERVICE,
     POD,
+    Ref,
 )
-from aim_cli.console.graph import HEIGHT, MOST, WIDTH, Drawing, drawing, shortened
-from aim_cli.console.layers import laid_out
+from aim_cli.console.graph import HEIGHT, MOST, WIDTH, Drawing, drawing, laid_out, shortened
 from aim_cli.console.pages import href
 from aim_cli.objects.tree import Node, tree
 from aim_cli.why.command import why

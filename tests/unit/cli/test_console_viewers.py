@@ -6,22 +6,34 @@ import json
 
 import pytest
 
-from aim_cli.cluster.refs import JsonObject
-from aim_cli.cluster.resources import AIM_SERVICE
-from aim_cli.console.identity import User, access_review, end_of, user_of
-from aim_cli.console.limits import OF_ALL, OF_AN_ADDRESS, READINGS, STREAMS, Places, Refusals
+from aim_cli.cluster.refs import AIM_SERVICE, JsonObject
 from aim_cli.console.login import _own_path
-from aim_cli.console.sessions import LONGEST_SECONDS, OF_A_USER, REVIEWED_SECONDS, Sessions
+from aim_cli.console.sessions import (
+    LONGEST_SECONDS,
+    OF_A_USER,
+    REVIEWED_SECONDS,
+    Sessions,
+    User,
+    Viewers,
+    access_review,
+    end_of,
+    user_of,
+)
 from aim_cli.console.sessions import OF_ALL as MOST_SESSIONS
 from aim_cli.console.tokens import (
     KNOWN_SECONDS,
+    OF_ALL,
+    OF_AN_ADDRESS,
+    READINGS,
     REFUSED_SECONDS,
+    STREAMS,
+    Places,
+    Refusals,
     Tokens,
     TooManyTokensError,
     UnaskedError,
     UnknownTokenError,
 )
-from aim_cli.console.viewers import Viewers
 from controller_runtime import ApiError
 
 ADA = User("ada", "1", ("team-a",), (("scopes", ("x", "y")),))

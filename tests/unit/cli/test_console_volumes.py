@@ -4,11 +4,10 @@ import pytest
 from support.asked import Objects
 from support.builders import NOW, make, owner
 
-from aim_cli.cluster.refs import JsonObject
-from aim_cli.cluster.resources import AIM_ARTIFACT, CLAIM, NAMESPACE, NODE, POD, Resource
+from aim_cli.cluster.refs import AIM_ARTIFACT, CLAIM, NAMESPACE, NODE, POD, JsonObject, Resource
 from aim_cli.console import pages
+from aim_cli.console.pages import Volume, volumes
 from aim_cli.console.templating import render
-from aim_cli.console.volumes import Volume, volumes
 from aim_cli.why.holders import holders
 from aim_domain import labels
 

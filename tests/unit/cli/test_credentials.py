@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from aim_cli.log.credentials import Cover
+from aim_cli.log.exporting import Cover
 
 WORD = "correct-horse-battery"
 APPLIED = json.dumps({"spec": {"env": [{"name": "DB_PASSWORD", "value": WORD}]}})

@@ -5,13 +5,11 @@ from datetime import timedelta
 import pytest
 from support.builders import NOW, condition
 
-from aim_cli.cluster.refs import Ref
-from aim_cli.cluster.resources import AIM_SERVICE
+from aim_cli.cluster.refs import AIM_SERVICE, Ref
 from aim_cli.why.decided import Decided, deciding
 from controller_runtime import Key
-from controller_runtime.bus.decision import DecisionRecord
-from controller_runtime.bus.history import StoredDecision
-from controller_runtime.bus.recorded import RecordedObject, RecordedReads
+from controller_runtime.log.history.decisions import DecisionRecord, RecordedObject, RecordedReads
+from controller_runtime.log.history.reader import StoredDecision
 
 
 def decision(minute: int, reason: str | None, **more: object) -> StoredDecision:

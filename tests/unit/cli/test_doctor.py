@@ -5,8 +5,7 @@ from datetime import timedelta
 import pytest
 from support.builders import NOW, make
 
-from aim_cli.cluster.refs import JsonObject
-from aim_cli.cluster.resources import (
+from aim_cli.cluster.refs import (
     AIM_SERVICE,
     DEPLOYMENT,
     HTTP_ROUTE,
@@ -14,6 +13,7 @@ from aim_cli.cluster.resources import (
     NODE,
     OWN,
     STATEFUL_SET,
+    JsonObject,
     Resource,
 )
 from aim_cli.errors import Exit
@@ -22,8 +22,8 @@ from aim_cli.installation.bus_state import BusState, PartState, StreamState
 from aim_cli.installation.doctor import Finding, Mark
 from aim_domain.crd import definition
 from aim_domain.kinds import OWN_KINDS
-from controller_runtime.bus.marker import Marker
-from controller_runtime.bus.retention import Contents
+from controller_runtime.log.broker.retention import Contents
+from controller_runtime.log.publish.checkpoint import Marker
 from controller_runtime.manager.causes import REMEDIES, Cause
 
 OURS = {kind.resource: definition(kind) for kind in OWN_KINDS}

@@ -10,11 +10,11 @@ import pytest
 
 from aim_cli.errors import Exit, UnreadableError
 from aim_cli.log.connecting import SUFFIX
+from aim_cli.log.exporting import examined
 from aim_cli.log.file import Held, documents, read, write
-from aim_cli.log.importing import examined
 from controller_runtime import JsonObject
-from controller_runtime.bus.decision import DecisionRecord
-from controller_runtime.bus.history import StoredDecision
+from controller_runtime.log.history.decisions import DecisionRecord
+from controller_runtime.log.history.reader import StoredDecision
 
 AT = datetime(2026, 11, 24, 3, 0, tzinfo=UTC)
 

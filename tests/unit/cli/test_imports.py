@@ -11,7 +11,7 @@ import yaml
 from aim_cli.log.targets import LOGGED
 from aim_cli.parts import PARTS
 
-READ = ("log.telling", "log.past", "installation.bus_state", "log.exporting", "why.decided")
+READ = ("log.report", "log.past", "installation.bus_state", "log.exporting", "why.decided")
 """Modules of the commands `timeline`, `state`, `diff`, `bus`, `export` and `why`."""
 HEAVY = (
     "aim_domain.kinds",

@@ -7,8 +7,7 @@ from support.asked import Objects
 from support.builders import NOW, condition, make
 
 from aim_artifacts.limits.quota import limits_of as limits_that_hold
-from aim_cli.cluster.refs import JsonObject
-from aim_cli.cluster.resources import (
+from aim_cli.cluster.refs import (
     AIM_ARTIFACT,
     AIM_CLUSTER_RUNTIME_CONFIG,
     AIM_MODEL,
@@ -19,6 +18,7 @@ from aim_cli.cluster.resources import (
     NAMESPACE,
     NODE,
     POD,
+    JsonObject,
     Resource,
 )
 from aim_cli.cluster.targets import Where

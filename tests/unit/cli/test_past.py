@@ -10,11 +10,11 @@ from support.builders import NOW
 from aim_cli.errors import Exit, TargetError
 from aim_cli.log.past import Scope, members, of_versions, told_diff, told_state
 from aim_cli.log.targets import LOGGED, Target
-from aim_cli.moments import moment
+from aim_cli.units import moment
 from aim_domain.parts import SERVICES
 from controller_runtime import JsonObject, Key, Part, dumps
-from controller_runtime.bus.chain import Knowledge, LoggedVersion, StateAt
-from controller_runtime.bus.envelope import StateMessage, Verb
+from controller_runtime.log.history.versions import Knowledge, LoggedVersion, StateAt
+from controller_runtime.log.wire.messages import StateMessage, Verb
 
 CHAT = Key("team", "chat")
 WHERE = (SERVICES.name, CHAT)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from aim_cli.log.rescaling import rescaled
+from aim_cli.log.timeline import rescaled
 from controller_runtime import JsonObject
 
 METRIC = {"name": "s0-vllm:num_requests_running"}

@@ -7,19 +7,20 @@ from support.asked import Objects
 from support.builders import make, owner
 
 from aim_cli.cluster.asking import split_lines
-from aim_cli.cluster.refs import JsonObject, Ref
-from aim_cli.cluster.resources import (
+from aim_cli.cluster.refs import (
     AIM_ARTIFACT,
     AIM_SERVICE,
     AIM_TEMPLATE_CACHE,
     GATEWAY,
     HTTP_ROUTE,
     POD,
+    JsonObject,
+    Ref,
     Resource,
 )
 from aim_cli.errors import AbsentError, Exit, TargetError
+from aim_cli.objects.chat import address_of, pieces
 from aim_cli.objects.pod_logs import last_words, speakers
-from aim_cli.objects.talking import address_of, pieces
 from aim_cli.objects.tree import tree
 from aim_domain import labels
 from aim_domain.naming import http_route_name, inference_service_name

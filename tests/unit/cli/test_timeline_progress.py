@@ -6,7 +6,7 @@ import pytest
 
 from aim_cli.log.timeline import of_records
 from controller_runtime import JsonObject
-from controller_runtime.bus.decision import DecisionRecord
+from controller_runtime.log.history.decisions import DecisionRecord
 
 NOW = datetime(2026, 11, 24, tzinfo=UTC)
 GIB = 1 << 30

@@ -4,8 +4,7 @@ import pytest
 from support.asked import Objects
 from support.builders import condition, make, owner
 
-from aim_cli.cluster.refs import JsonObject, Ref
-from aim_cli.cluster.resources import (
+from aim_cli.cluster.refs import (
     AIM_ARTIFACT,
     AIM_MODEL,
     AIM_SERVICE,
@@ -16,6 +15,8 @@ from aim_cli.cluster.resources import (
     INFERENCE_SERVICE,
     JOB,
     POD,
+    JsonObject,
+    Ref,
     Resource,
 )
 from aim_cli.cluster.states import Weight, state_of, weight_of

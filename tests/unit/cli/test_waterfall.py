@@ -5,8 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 from support.builders import NOW
 
-from aim_cli.log.waterfall import Bar, drawn, is_ready
-from aim_cli.log.waterfall_page import page_of
+from aim_cli.log.report import Bar, drawn, is_ready, page_of
 from controller_runtime import JsonObject, Key
 
 

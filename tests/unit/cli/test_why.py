@@ -11,14 +11,11 @@ from support.asked import Objects
 from support.builders import condition, make, waiting
 
 import aim_cli
-from aim_cli.cluster import resources as kinds
-from aim_cli.cluster.refs import JsonObject, Ref
-from aim_cli.cluster.resources import CLAIM, EVENT, GATEWAY, JOB, POD, Resource
+from aim_cli.cluster import refs as kinds
+from aim_cli.cluster.refs import CLAIM, EVENT, GATEWAY, JOB, POD, JsonObject, Ref, Resource
 from aim_cli.output import safe
-from aim_cli.why.blockers import Search, blockers_of
-from aim_cli.why.chain import causes
-from aim_cli.why.command import answer, lines_of, why
-from aim_cli.why.remedies import REMEDIES, remedy_of
+from aim_cli.why.blockers import Search, blockers_of, causes
+from aim_cli.why.command import REMEDIES, answer, lines_of, remedy_of, why
 from aim_domain import labels
 from aim_domain.naming import claim_name, download_job_name, http_route_name, inference_service_name
 
@@ -227,7 +224,7 @@ def test_every_line_of_users_words_goes_through_one_function() -> None:
     users = {
         file.relative_to(folder).as_posix() for file in folder.rglob("*.py") if "escape(" in file.read_text("utf-8")
     }
-    assert users == {"output.py", "log/waterfall_page.py"}, "one for the terminal, one for HTML"
+    assert users == {"output.py", "log/report.py"}, "one for the terminal, one for HTML"
 
 
 @pytest.mark.spec("FW-555")

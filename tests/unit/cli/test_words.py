@@ -12,13 +12,12 @@ from typer.testing import CliRunner
 
 from aim_cli.__main__ import app
 from aim_cli.answer import Answer, Form, answered, columns, tell, written
-from aim_cli.cluster import resources
-from aim_cli.cluster.refs import JsonObject, Ref
-from aim_cli.cluster.resources import AIM_CLUSTER_MODEL, AIM_SERVICE, KNOWN
+from aim_cli.cluster import refs as resources
+from aim_cli.cluster.refs import AIM_CLUSTER_MODEL, AIM_SERVICE, KNOWN, JsonObject, Ref
 from aim_cli.cluster.targets import Where, kind_called, target
 from aim_cli.errors import CliError, Exit, TargetError, UnreachableError
 from aim_domain.kinds import KINDS
-from controller_runtime.kube.kubeconfig import ConfigError, default_namespace
+from controller_runtime.kube.config import ConfigError, default_namespace
 
 HERE = Where(namespace="here")
 EVIL = "a\x1b[2J\u202eb"

@@ -21,7 +21,7 @@ from aim_discovery.models.expectation import (
 from aim_domain import AIMModelSpec, CustomTemplate, ImageMetadata, RecommendedDeployment, RuntimeConfigSpec
 from aim_domain.parts import MODELS, TEMPLATES
 from controller_runtime import JsonObject, StatusValue
-from controller_runtime.reconcile.difference import same_status
+from controller_runtime.reconcile.child import same_status
 
 ON = DiscoveryFlags(extract=True, create=True)
 OFF = DiscoveryFlags(extract=True, create=False, suppressed=True)

@@ -20,8 +20,8 @@ from support.discovery_world import (
 from aim_discovery.templates.slots import next_in_line, readings
 from aim_domain.parts import DISCOVERY_JOBS, NODES, TEMPLATES
 from controller_runtime import JsonObject, dumps, timestamp
-from controller_runtime.bus.recorded import recorded_reads
 from controller_runtime.kinds import JOB
+from controller_runtime.log.history.decisions import recorded_reads
 
 TEMPLATE_COUNT, NODE_COUNT, LIMIT = 5000, 500, 10
 DEVICES = ("74a1", "74a5", "740c", "75a0", "75a3")

@@ -39,7 +39,7 @@ from aim_domain.pods.facts import POD_EVENTS, POD_LOG
 from controller_runtime import Category, ClassifiedError, JsonObject, Key
 from controller_runtime.kinds import EVENT
 from controller_runtime.kinds import NAMESPACE as NAMESPACE_KIND
-from controller_runtime.reconcile.difference import same_status
+from controller_runtime.reconcile.child import same_status
 
 ELEMENT: JsonObject = {
     "profile": {"metadata": {"engine": "vllm", "gpu": "MI300X", "gpu_count": 1, "type": "general"}},

@@ -11,7 +11,7 @@ from aim_domain.parts import DISCOVERY_JOBS, DISCOVERY_PODS, TEMPLATES
 from aim_domain.pods.facts import POD_LOG
 from controller_runtime import Category, ClassifiedError, timestamp
 from controller_runtime.kinds import JOB
-from controller_runtime.reconcile.difference import same_status
+from controller_runtime.reconcile.child import same_status
 
 
 @pytest.mark.spec("DI-291", "DI-292", "DI-298")

@@ -11,9 +11,9 @@ from aim_domain import GPUS, MEMORY, MODELS, GpuInventory, inventory_of, of_mode
 from aim_domain.gpu.inventory import GpuKind, VramSource, gpu_model_of
 from aim_domain.parts import NODES
 from controller_runtime import Key
-from controller_runtime.bus.part import GroupId
 from controller_runtime.core import Node
 from controller_runtime.kinds import NODE
+from controller_runtime.log.wire.part import GroupId
 
 _count = count(100_000)
 

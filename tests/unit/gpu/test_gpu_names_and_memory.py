@@ -3,11 +3,11 @@
 import pytest
 
 from aim_domain import canonical_model, device_ids
-from aim_domain.gpu.devices import model_of_device
-from aim_domain.gpu.memory import (
+from aim_domain.gpu.devices import (
     STATIC_VRAM,
     VRAM_TIERS,
     device_ids_from,
+    model_of_device,
     models_from,
     static_vram,
     tiers_from,

@@ -3,8 +3,7 @@
 import pytest
 
 from aim_domain import GPUS_BY_PREFERENCE, gpu_rank
-from aim_domain.gpu.devices import device_ids, model_of_device
-from aim_domain.gpu.memory import STATIC_VRAM
+from aim_domain.gpu.devices import STATIC_VRAM, device_ids, model_of_device
 
 FROM_OTHERS = {"A100", "H100"}
 

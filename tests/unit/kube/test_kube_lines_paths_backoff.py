@@ -10,10 +10,10 @@ from support.fake_apiserver import AIM_SERVICE, CONFIG_MAP, NAMESPACE
 
 from controller_runtime import object_path, resource_name
 from controller_runtime.backoff import Backoff
-from controller_runtime.kube import lines
+from controller_runtime.kube import client as lines
+from controller_runtime.kube.client import LineSplitter
 from controller_runtime.kube.kinds import api_version, collection_path
-from controller_runtime.kube.limiter import Limiter, LimiterStatistics
-from controller_runtime.kube.lines import LineSplitter
+from controller_runtime.kube.transport import Limiter, LimiterStatistics
 
 
 def test_paths() -> None:

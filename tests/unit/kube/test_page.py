@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller_runtime import JsonObject, loads
-from controller_runtime.kube import page
-from controller_runtime.kube.page import AT_ONCE, STEP, ListBody, take_in
+from controller_runtime.kube import client as page
+from controller_runtime.kube.client import AT_ONCE, STEP, ListBody, take_in
 
 _VALUES = st.recursive(
     st.none()

@@ -13,8 +13,8 @@ from support.versions import version_of
 from aim_domain import AimSettings, kinds
 from aim_routing.service import definition
 from controller_runtime import JsonObject, Key, dumps
-from controller_runtime.bus.chain import LoggedVersion
-from controller_runtime.bus.envelope import Verb
+from controller_runtime.log.history.versions import LoggedVersion
+from controller_runtime.log.wire.messages import Verb
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

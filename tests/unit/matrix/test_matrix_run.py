@@ -12,7 +12,7 @@ from matrix.table import Row
 from rich.console import Console
 
 from aim_local.stack import ClusterKind
-from controller_runtime.bus.connection import raise_if_cancelled
+from controller_runtime.log.broker.connection import raise_if_cancelled
 
 
 async def _asks_the_bus(_site: object, _chance: random.Random) -> Outcome:

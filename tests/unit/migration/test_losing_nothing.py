@@ -3,10 +3,9 @@
 import pytest
 from support.old_objects import migrated, old, remarks
 
-from aim_cli.migration.adding import completed
-from aim_cli.migration.findings import Weight
+from aim_cli.migration.command import Deed, as_yaml, difference, settle
+from aim_cli.migration.draft import Weight, completed
 from aim_cli.migration.mapping import migrate
-from aim_cli.migration.settling import Deed, as_yaml, difference, settle
 from controller_runtime import JsonObject
 
 

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 from support.old_objects import GUIDE, KAIWO_DEFAULTS, NAMESPACE_CONFIG, migrated, old, remarks
 
-from aim_cli.migration.findings import FAILURES, Weight
-from aim_cli.migration.kinds import OLD_KINDS, old_kind
+from aim_cli.migration.draft import FAILURES, OLD_KINDS, Weight, old_kind
 from aim_cli.migration.mapping import Old, migrate
 from aim_domain import labels
 from controller_runtime import JsonObject

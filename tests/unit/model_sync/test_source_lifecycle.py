@@ -27,7 +27,7 @@ from aim_domain.parts import CLUSTER_MODELS, MODEL_SOURCES
 from aim_model_sync.effect_kinds import SYNC
 from aim_model_sync.outcome import SyncOutcome
 from controller_runtime import Change, JsonObject, Key
-from controller_runtime.bus.entry import Entry, Version
+from controller_runtime.log.wire.version import Entry, Version
 
 
 @pytest.mark.spec("MS-243", "MS-251", "MS-292")

@@ -8,8 +8,7 @@ import pytest
 from aim_packaging.images import bases
 from aim_packaging.images.bases import Bases, bases_for, local_bases
 from aim_packaging.images.builders import Build, Builder, ImagesError, find_builder
-from aim_packaging.images.commands import broker_name
-from aim_packaging.images.platform import NAMES, build_of, name_of, snapshot
+from aim_packaging.images.commands import NAMES, broker_name, build_of, name_of, snapshot
 from aim_packaging.tree import TIME
 
 ROOT = Path(__file__).parents[3]

@@ -10,9 +10,8 @@ import pytest
 
 from aim_packaging.images import table
 from aim_packaging.images.builders import import_archive
+from aim_packaging.images.commands import difference, path_of
 from aim_packaging.images.layout import INDEX, MANIFEST, File, Layout, MissingImageError
-from aim_packaging.images.platform import difference
-from aim_packaging.images.registry import path_of
 
 BASE = [File("usr/bin/python", b"python", 0o755), File("etc/passwd", b"root")]
 NAME = "docker.io/some/image:1"

@@ -8,8 +8,7 @@ import pytest
 import yaml
 
 from aim_domain.parts import ARTIFACTS, HTTP_ROUTES, SERVICES, TEMPLATES
-from aim_packaging.chart import outdated, permission_table, write
-from aim_packaging.permission_page import page
+from aim_packaging.chart import outdated, page, permission_table, write
 from aim_packaging.services import definitions
 from aim_packaging.values import Values
 from controller_runtime import (

@@ -11,9 +11,9 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
+from aim_packaging.chart import schema_json, values_yaml
 from aim_packaging.keys import manifests, new_key
 from aim_packaging.values import Traces, Values, Workload
-from aim_packaging.values_files import schema_json, values_yaml
 
 POD_SECTIONS = ("Workload", "Nats")
 

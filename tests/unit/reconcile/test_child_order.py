@@ -6,7 +6,7 @@ import pytest
 
 from aim_domain import kinds
 from controller_runtime import Child, Part, WriteMode
-from controller_runtime.reconcile.child_body import in_order
+from controller_runtime.reconcile.child import in_order
 
 CONFIG_MAPS = Part("configmaps", kinds.CONFIG_MAP)
 CLAIMS = Part("claims", kinds.PERSISTENT_VOLUME_CLAIM)

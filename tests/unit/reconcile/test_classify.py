@@ -6,7 +6,7 @@ import pytest
 
 from controller_runtime import ApiError, Category, ClassifiedError, EffectError, Verb, classify
 from controller_runtime.kube.errors import ApiConnectionError, ConnectionFailure, StatusCause
-from controller_runtime.reconcile.classify import is_quiet
+from controller_runtime.reconcile.status_writer import is_quiet
 
 
 def api(code: int, reason: str = "", message: str = "", **more: bool) -> ApiError:

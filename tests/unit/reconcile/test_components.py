@@ -15,7 +15,7 @@ from controller_runtime import (
     downstream,
     upstream,
 )
-from controller_runtime.reconcile.components import plain, state_of
+from controller_runtime.reconcile.conditions import plain, state_of
 
 FOUND: Lookup[Resource] = Lookup(Resource(metadata=ObjectMeta(name="x")))
 ABSENT: Lookup[Resource] = Lookup()

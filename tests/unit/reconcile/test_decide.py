@@ -28,7 +28,7 @@ from controller_runtime import (
 from controller_runtime.core import Namespace
 from controller_runtime.reconcile.decide import Decision, Interceptor, Proceed
 from controller_runtime.reconcile.plan import NOTHING
-from controller_runtime.reconcile.plan_json import is_nothing, plan_to_json
+from controller_runtime.reconcile.record import is_nothing, plan_to_json
 
 SERVICES = Part("aimservices", kinds.AIM_SERVICE)
 CONFIG_MAPS = Part("configmaps", kinds.CONFIG_MAP)

@@ -7,16 +7,19 @@ from support.builders import make, owner
 
 from aim_domain import kinds, labels
 from controller_runtime import Category, Child, JsonObject, Part, WriteMode
-from controller_runtime.reconcile.child_body import (
+from controller_runtime.reconcile.child import (
     Target,
+    applied_hash,
     foreign_owner,
     in_order,
+    is_subset,
+    needs_apply,
     refers_to,
+    same_status,
     to_create,
     to_update,
     with_owner,
 )
-from controller_runtime.reconcile.difference import applied_hash, is_subset, needs_apply, same_status
 
 SERVICES = Part("aimservices", kinds.AIM_SERVICE)
 CONFIG_MAPS = Part("configmaps", kinds.CONFIG_MAP)

@@ -3,7 +3,7 @@
 import pytest
 
 from controller_runtime import Event, EventType
-from controller_runtime.reconcile.event_rates import EventRates, bundles, combined
+from controller_runtime.reconcile.events import EventRates, bundles, combined
 
 
 def event(message: str = "m", *, standing: bool = False, condition: str = "CacheReady") -> Event:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from controller_runtime import JsonObject, Key
-from controller_runtime.reconcile.difference import FieldPath, differing
+from controller_runtime.reconcile.child import FieldPath, differing
 from controller_runtime.reconcile.fights import (
     EXISTENCE,
     FIRST_WAIT,

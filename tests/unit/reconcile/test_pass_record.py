@@ -7,13 +7,12 @@ import pytest
 from support.world_objects import colour_index, entry_of, widget, widgets
 
 from controller_runtime import Child, Effect, JsonObject, Part, Plan, Reconciler, Resource, Verb, World, scoped
-from controller_runtime.bus.view import WorldView
 from controller_runtime.kube.errors import api_error
-from controller_runtime.reconcile.classify import classify
+from controller_runtime.log.cache.view import WorldView
 from controller_runtime.reconcile.decide import Decision
-from controller_runtime.reconcile.execution import Execution, Write, WriteResult
-from controller_runtime.reconcile.pass_record import MOST_BYTES, record_of
-from controller_runtime.reconcile.plan_json import abridged, plan_to_json
+from controller_runtime.reconcile.plan import Execution, Write, WriteResult
+from controller_runtime.reconcile.record import MOST_BYTES, abridged, plan_to_json, record_of
+from controller_runtime.reconcile.status_writer import classify
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

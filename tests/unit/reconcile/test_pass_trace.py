@@ -11,8 +11,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from support.world_objects import entry_of, widget, widgets
 
 from controller_runtime import Resource
-from controller_runtime.bus.entry import Change, Entry
-from controller_runtime.reconcile.pass_trace import Origin, Wait, pass_span, waits_from_now
+from controller_runtime.log.wire.version import Change, Entry
+from controller_runtime.reconcile.record import Origin, Wait, pass_span, waits_from_now
 from controller_runtime.telemetry import tracing
 
 OWN = f"00-{'a' * 32}-{'1' * 16}-01"

@@ -9,8 +9,15 @@ from support.virtual_clock import VirtualClock
 
 from controller_runtime import Key
 from controller_runtime.backoff import Backoff
-from controller_runtime.reconcile.queue import DURATIONS, Priority, QueueClosedError, Taken, WorkQueue
-from controller_runtime.reconcile.retry_rate import DEFAULT_BACKOFF, TokenBucket
+from controller_runtime.reconcile.queue import (
+    DEFAULT_BACKOFF,
+    DURATIONS,
+    Priority,
+    QueueClosedError,
+    Taken,
+    TokenBucket,
+    WorkQueue,
+)
 
 
 @pytest.fixture

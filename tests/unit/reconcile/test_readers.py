@@ -2,8 +2,8 @@
 
 import pytest
 
-from controller_runtime.bus.question import about_group
-from controller_runtime.reconcile.readers import Readers
+from controller_runtime.log.wire.part import about_group
+from controller_runtime.reconcile.enqueue import Readers
 
 RED, BLUE = about_group(("nodes", "gpus", "red")), about_group(("nodes", "gpus", "blue"))
 

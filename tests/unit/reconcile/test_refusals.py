@@ -8,7 +8,7 @@ from support.builders import NOW, make
 from aim_domain.parts import KAIWO_CONFIGS, MODELS, NODES
 from controller_runtime import Category, ClassifiedError, EventType, Plan, Reconciler
 from controller_runtime.kinds import NODE
-from controller_runtime.reconcile.refusal import of_bug, of_undecodable
+from controller_runtime.reconcile.worker import of_bug, of_undecodable
 
 
 def nothing(*_: object) -> Plan:

@@ -6,9 +6,9 @@ import pytest
 
 from aim_domain import parts
 from controller_runtime import FieldOwner, JsonObject, Part, StatusOwnership
-from controller_runtime.bus.published import published_form
 from controller_runtime.kinds import CONFIG_MAP
-from controller_runtime.reconcile.take_over import handed_over, is_left
+from controller_runtime.log.wire.part import published_form
+from controller_runtime.reconcile.status_writer import handed_over, is_left
 
 OLD = frozenset({FieldOwner("old", "Apply"), FieldOwner("older", "Apply"), FieldOwner("binary", "Update", "status")})
 PART: Part[Any] = Part("things", CONFIG_MAP, predecessors=OLD)

@@ -13,10 +13,10 @@ from aim_domain.kinds import AIM_MODEL
 from aim_domain.parts import MODELS, NODES
 from controller_runtime import JsonObject, Key, Part, Plan, Reconciler
 from controller_runtime.annotation_keys import APPLIED_HASH
-from controller_runtime.bus.entry import Entry, Version
 from controller_runtime.kinds import NODE
-from controller_runtime.reconcile.refusal import of_overrun
+from controller_runtime.log.wire.version import Entry, Version
 from controller_runtime.reconcile.watchdog import Memory, Subject, Watchdog
+from controller_runtime.reconcile.worker import of_overrun
 
 BUDGET = 0.02
 LONG = 60.0

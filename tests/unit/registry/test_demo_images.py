@@ -6,8 +6,7 @@ import json
 import pytest
 
 from aim_local.registry import DEMO_IMAGES, ImageStore, discovery_log, discovery_output, fill
-from aim_local.registry.images import find_image
-from aim_local.registry.labels import DeploymentStyle, deployments_label
+from aim_local.registry.images import DeploymentStyle, deployments_label, find_image
 
 QWEN = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"
 

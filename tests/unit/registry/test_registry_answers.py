@@ -9,12 +9,10 @@ from yarl import URL
 from controller_runtime import JsonObject
 from oci_registry import RegistryError, RegistryErrorCategory, RegistryErrorCode, category_of_text
 from oci_registry.authorization import LONGEST_TOKEN, token_of
-from oci_registry.endpoints import Endpoint, Scheme
+from oci_registry.endpoints import Endpoint, Scheme, combined_error
 from oci_registry.errors import category_of_status, code_of_status
-from oci_registry.fallback import combined_error
-from oci_registry.headers import announced_wait, next_page
 from oci_registry.manifests import config_digest, digest_of, parse_config, platform_digest
-from oci_registry.transport import Response
+from oci_registry.transport import Response, announced_wait, next_page
 
 AUTH, NOT_FOUND, GENERIC = tuple(RegistryErrorCategory)
 HERE = URL("https://host/v2/a/tags/list?n=2")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from oci_registry.challenges import AuthScheme, Challenge, parse_challenges, realm_problem
+from oci_registry.authorization import AuthScheme, Challenge, parse_challenges, realm_problem
 from oci_registry.endpoints import Endpoint, Scheme, Trust, endpoints_for, is_local_address
 from oci_registry.mirrors import InvalidRegistriesFileError, Registries, load_registries, parse_registries
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from oci_registry.recent import HOSTS, Recent
-from oci_registry.traffic import OTHERS, Traffic
+from oci_registry.traffic import HOSTS, OTHERS, Recent, Traffic
 
 
 @pytest.mark.spec("FW-396")

@@ -4,7 +4,7 @@ import pytest
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
-from oci_registry.revalidation import AnswerMemory, Key
+from oci_registry.transport import AnswerMemory, Key
 
 
 def address(number: int) -> Key:

@@ -9,9 +9,8 @@ from support.replayed import logged, past_of, record_of
 from support.world_objects import colour_index, entry_of, widget, widgets
 
 from controller_runtime import Index, Line, Part, Resource, Summary, View, World, scoped
-from controller_runtime.bus.decision import DecisionRecord
-from controller_runtime.bus.recorded import LISTED
-from controller_runtime.bus.view import WorldView
+from controller_runtime.log.cache.view import WorldView
+from controller_runtime.log.history.decisions import LISTED, DecisionRecord
 from controller_runtime.replay.view import ReplayView
 
 RED = scoped("ns", "red")

@@ -12,15 +12,13 @@ from support.versions import NOON
 from support.world_objects import colour_index, entry_of, widget, widgets
 
 from controller_runtime import Key, scoped
-from controller_runtime.bus.chain import Chain, LoggedVersion, Told, as_of, chained
-from controller_runtime.bus.entry import KEPT_DECODED, Entry, Version, keep_decoded
-from controller_runtime.bus.envelope import Verb
-from controller_runtime.bus.index_table import IndexTable
-from controller_runtime.bus.recorded import RecordedObject
-from controller_runtime.bus.standing import Position
-from controller_runtime.replay import past_part as past_part_module
-from controller_runtime.replay.past_part import Answer, Moment, PastPart
-from controller_runtime.replay.rebuilt import Rebuilt
+from controller_runtime.log.cache.indexes import IndexTable
+from controller_runtime.log.history.decisions import RecordedObject
+from controller_runtime.log.history.versions import Chain, LoggedVersion, Told, as_of, chained
+from controller_runtime.log.wire.messages import Verb
+from controller_runtime.log.wire.version import KEPT_DECODED, Entry, Position, Version, keep_decoded
+from controller_runtime.replay import past as past_part_module
+from controller_runtime.replay.past import Answer, Moment, PastPart, Rebuilt
 
 PART = widgets()
 COLOUR = colour_index(PART)

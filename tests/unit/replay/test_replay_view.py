@@ -8,13 +8,11 @@ from support.versions import version_of
 from support.world_objects import colour_index, entry_of, widget, widgets
 
 from controller_runtime import Category, Index, Key, Part, Resource, View, World, scoped
-from controller_runtime.bus.chain import Chain
-from controller_runtime.bus.decision import DecisionRecord, RecordedFailure
-from controller_runtime.bus.envelope import Verb
-from controller_runtime.bus.recorded import LISTED
-from controller_runtime.bus.view import WorldView
-from controller_runtime.replay.past import Past, objects_of
-from controller_runtime.replay.past_part import NotLoadedError
+from controller_runtime.log.cache.view import WorldView
+from controller_runtime.log.history.decisions import LISTED, DecisionRecord, RecordedFailure
+from controller_runtime.log.history.versions import Chain
+from controller_runtime.log.wire.messages import Verb
+from controller_runtime.replay.past import NotLoadedError, Past, objects_of
 from controller_runtime.replay.view import ReplayView
 
 A, B = Key("ns", "a"), Key("ns", "b")

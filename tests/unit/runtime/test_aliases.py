@@ -3,8 +3,7 @@
 import pytest
 
 from aim_domain import AimSettings
-from controller_runtime.manager.aliases import translated
-from controller_runtime.manager.settings import load
+from controller_runtime.manager.settings import load, translated
 
 
 @pytest.mark.spec("FW-280")

@@ -7,7 +7,7 @@ import pytest
 from support.world_objects import entry_of, widget, widgets
 
 from controller_runtime import Change
-from controller_runtime.manager.dispatch import Dispatcher
+from controller_runtime.reconcile.enqueue import Dispatcher
 
 PART = widgets()
 

@@ -9,8 +9,8 @@ import pytest
 from support.nats import eventually
 
 from controller_runtime import Category, ClassifiedError, Effect, EffectError, Fact, JsonObject
-from controller_runtime.bus.entry import Entry
-from controller_runtime.bus.fact import FactOwner
+from controller_runtime.log.history.facts import FactOwner
+from controller_runtime.log.wire.version import Entry
 from controller_runtime.manager.effects import EffectHost
 
 OWNER = FactOwner(part="aimmodels", namespace="ml", name="qwen", uid="u1")

@@ -11,8 +11,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from controller_runtime import JsonObject, Total
-from controller_runtime.bus.trace import trace_of
-from controller_runtime.manager.failure import StartError, leaves, report
+from controller_runtime.log.wire.messages import trace_of
+from controller_runtime.manager.troubles import StartError, leaves, report
 from controller_runtime.telemetry import logs, tracing
 from controller_runtime.telemetry.metrics import Metrics
 

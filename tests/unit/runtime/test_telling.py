@@ -8,9 +8,9 @@ from structlog.testing import capture_logs
 
 from controller_runtime.manager.causes import Cause
 from controller_runtime.manager.settings import Settings
-from controller_runtime.manager.telling import Teller, own_pod
+from controller_runtime.manager.trouble_events import Teller, own_pod
 from controller_runtime.manager.troubles import Trouble
-from controller_runtime.reconcile.child_body import Target
+from controller_runtime.reconcile.child import Target
 from controller_runtime.reconcile.plan import Event
 
 AWAY = Trouble(Cause.BROKER_UNREACHABLE, "the broker is away")

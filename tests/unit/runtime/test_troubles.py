@@ -6,18 +6,23 @@ from pathlib import Path
 import pytest
 
 from aim_packaging.services import definitions
-from controller_runtime.bus.broker_urls import BROKER_URLS, checked_urls, without_credentials
-from controller_runtime.bus.connection import ConnectionState, ConnectionStatistics
-from controller_runtime.bus.errors import BusClosedError, BusSetupError
-from controller_runtime.bus.stream_faults import StreamFault
+from controller_runtime.kube.config import ConfigError
 from controller_runtime.kube.errors import ApiConnectionError, ApiError, ConnectionFailure
 from controller_runtime.kube.kinds import resource_name
-from controller_runtime.kube.kubeconfig import ConfigError
 from controller_runtime.kube.refusals import Asked, Refusals
+from controller_runtime.log.broker.address import (
+    BROKER_URLS,
+    BusClosedError,
+    BusSetupError,
+    checked_urls,
+    without_credentials,
+)
+from controller_runtime.log.broker.connection import ConnectionState, ConnectionStatistics
+from controller_runtime.log.broker.streams import StreamFault
 from controller_runtime.manager.causes import REMEDIES, Cause
-from controller_runtime.manager.failure import StartError
 from controller_runtime.manager.settings import Settings, load
 from controller_runtime.manager.troubles import (
+    StartError,
     of_broker,
     of_end,
     of_refusals,

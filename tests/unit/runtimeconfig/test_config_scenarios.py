@@ -8,7 +8,7 @@ from support.builders import config_world, make
 from aim_domain import DEFAULT_HEADROOM_PERCENT, ResolvedConfig, resolve_config
 from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_RUNTIME_CONFIG
 from aim_domain.propagation import propagated_labels
-from aim_domain.runtimeconfig.env import merge_engine_args, merge_env
+from aim_domain.runtimeconfig.merge import merge_engine_args, merge_env
 from controller_runtime import Category, JsonObject, to_json
 from controller_runtime.core import EnvVar
 

@@ -38,7 +38,7 @@ from aim_domain import kinds, labels
 from aim_domain.parts import ARTIFACTS, INFERENCE_SERVICES, MODELS, PREDICTOR_PODS, SERVICES, TEMPLATE_CACHES
 from aim_serving.service import SERVICE_RECONCILER
 from controller_runtime import FACTS, Category, ClassifiedError, to_json
-from controller_runtime.reconcile.difference import applied_hash
+from controller_runtime.reconcile.child import applied_hash
 
 CACHE = "qwen3-lat-a04542d9"
 

@@ -30,7 +30,7 @@ from aim_domain.parts import ARTIFACT_CLAIMS, INFERENCE_SERVICES, SERVICES, TEMP
 from aim_routing.service import definition as routing
 from aim_serving.service import SERVICE_RECONCILER
 from controller_runtime import JsonObject, WriteMode
-from controller_runtime.reconcile.event_rates import EventRates
+from controller_runtime.reconcile.events import EventRates
 
 ROUTING = routing(AimSettings())
 OVERRIDDEN: JsonObject = {"template": {"name": "qwen3-lat"}, "overrides": {"precision": "fp16"}}

@@ -27,7 +27,7 @@ from support.serving import (
 
 from aim_domain.pods.facts import POD_EVENTS
 from controller_runtime import FACT, JsonObject, Plan
-from controller_runtime.bus.fact import fact_key
+from controller_runtime.log.history.facts import fact_key
 
 SERVICE = aim_service()
 FULL = "0/1 nodes are available: 1 Insufficient amd.com/gpu"

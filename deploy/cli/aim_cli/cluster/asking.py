@@ -14,9 +14,7 @@ from urllib.parse import urlencode
 
 import urllib3
 
-from aim_cli.cluster.refs import JsonObject, Ref
-from aim_cli.cluster.refusals import NO_SUCH_KIND, told, unanswered
-from aim_cli.cluster.resources import Resource
+from aim_cli.cluster.refs import NO_SUCH_KIND, JsonObject, Ref, Resource, told, unanswered
 from aim_cli.errors import TargetError, UnreachableError
 from controller_runtime.kube.config import Connection, load_connection
 from controller_runtime.kube.errors import ApiError, KubeError, api_error

@@ -3,10 +3,10 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from aim_cli.cluster.refusals import told
+from aim_cli.cluster.refs import told
 from aim_cli.errors import UnreachableError
 from controller_runtime import KubeClient, KubeError, load_connection
-from controller_runtime.kube.kubeconfig import ConfigError
+from controller_runtime.kube.config import ConfigError
 
 
 @asynccontextmanager

@@ -3,8 +3,7 @@
 from enum import IntEnum
 from typing import Final
 
-from aim_cli.cluster.refs import JsonObject
-from aim_cli.cluster.resources import GATEWAY, HTTP_ROUTE, JOB, Resource
+from aim_cli.cluster.refs import GATEWAY, HTTP_ROUTE, JOB, JsonObject, Resource
 from aim_cli.why.blockers import blockers_of
 
 

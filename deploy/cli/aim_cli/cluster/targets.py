@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from aim_cli.cluster.refs import Ref
-from aim_cli.cluster.resources import KNOWN, Resource
+from aim_cli.cluster.refs import KNOWN, Ref, Resource
 from aim_cli.errors import TargetError, UnreachableError
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ class Where:
         if self.namespace is not None:
             return self.namespace
         # Who names it needs no file.
-        from controller_runtime.kube.kubeconfig import ConfigError, default_namespace  # noqa: PLC0415
+        from controller_runtime.kube.config import ConfigError, default_namespace  # noqa: PLC0415
 
         try:
             return default_namespace(self.kubeconfig, self.context)

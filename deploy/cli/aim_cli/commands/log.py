@@ -49,7 +49,7 @@ def replay(
     from aim_cli.errors import Exit
     from aim_cli.log.connecting import SUFFIX
     from aim_cli.running import run
-    from controller_runtime.bus.broker_urls import without_credentials
+    from controller_runtime.log.broker.address import without_credentials
 
     some = bool(kind or namespace)
     if (every and some) or not (every or some or nats_url.endswith(SUFFIX)):
@@ -79,8 +79,8 @@ def _replay_elsewhere(
 ) -> "Exit":
     from aim_cli.answer import Answer, answered
     from aim_cli.errors import TargetError
-    from aim_cli.log.against import against as compared
-    from aim_cli.log.pytest_file import as_test as written
+    from aim_cli.log.exporting import as_test as written
+    from aim_cli.log.replaying import against as compared
     from aim_cli.log.targets import decisions_of
     from aim_cli.running import waited
 
@@ -123,9 +123,9 @@ def export(
     from aim_cli.cluster.targets import Where
     from aim_cli.log.exporting import export as exported
     from aim_cli.log.targets import decisions_of
-    from aim_cli.moments import moment
     from aim_cli.running import waited
-    from controller_runtime.bus.broker_urls import without_credentials
+    from aim_cli.units import moment
+    from controller_runtime.log.broker.address import without_credentials
 
     def ask() -> Answer:
         wanted = decisions_of(kind, name, Where(namespace=namespace))
@@ -145,7 +145,7 @@ def import_(
     Exits with 1 when a credential in it is not covered, with 2 when it is damaged or no such file.
     """
     from aim_cli.answer import answered
-    from aim_cli.log.importing import examined
+    from aim_cli.log.exporting import examined
 
     raise typer.Exit(answered(lambda: examined(file), output))
 
@@ -182,9 +182,9 @@ def timeline(
 
     from aim_cli.answer import Answer, answered
     from aim_cli.cluster.targets import Where
-    from aim_cli.log.telling import Told, followed, picture, story
-    from aim_cli.moments import moment
+    from aim_cli.log.report import Told, followed, picture, story
     from aim_cli.running import run, waited
+    from aim_cli.units import moment
 
     where = Where(kubeconfig, context, namespace)
 
@@ -226,8 +226,8 @@ def state(
     from aim_cli.log.past import Scope
     from aim_cli.log.past import state as told
     from aim_cli.log.targets import target
-    from aim_cli.moments import moment
     from aim_cli.running import waited
+    from aim_cli.units import moment
 
     def ask() -> Answer:
         wanted = None if kind is None else target(kind, name, Where(namespace=namespace))
@@ -259,8 +259,8 @@ def diff(
     from aim_cli.log.past import Scope
     from aim_cli.log.past import diff as told
     from aim_cli.log.targets import target
-    from aim_cli.moments import moment
     from aim_cli.running import waited
+    from aim_cli.units import moment
 
     def ask() -> Answer:
         now = datetime.now(UTC)

@@ -73,7 +73,7 @@ def tree(
     """
     from aim_cli.answer import Answer, answered
     from aim_cli.cluster.asking import reading
-    from aim_cli.cluster.refusals import remarks
+    from aim_cli.cluster.refs import remarks
     from aim_cli.cluster.targets import Where, target
     from aim_cli.objects.tree import answer, dot
     from aim_cli.objects.tree import tree as grown
@@ -171,8 +171,7 @@ def logs(
 
     from aim_cli.answer import Answer, answered, complain, plain
     from aim_cli.cluster.asking import reading
-    from aim_cli.cluster.refusals import require
-    from aim_cli.cluster.resources import POD
+    from aim_cli.cluster.refs import POD, require
     from aim_cli.cluster.targets import Where, target
     from aim_cli.errors import Exit
     from aim_cli.objects.pod_logs import follow as followed
@@ -229,8 +228,7 @@ def chat(
     from aim_cli.cluster.asking import reading
     from aim_cli.cluster.targets import Where, target
     from aim_cli.errors import TargetError
-    from aim_cli.objects.forwarding import forwarded
-    from aim_cli.objects.talking import Talk, address_of
+    from aim_cli.objects.chat import Talk, address_of, forwarded
 
     def ask() -> Answer:
         if direct and url:

@@ -1,17 +1,19 @@
-"""What a viewer may see: what the API server would let them list (FW-633).
-
-The event log spans all tenants, so nothing of it is shown that its reader could not list by kubectl.
-"""
+"""What a viewer may see of the cluster, of the log and of a decision (FW-633, FW-674)."""
 
 import asyncio
+import re
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias, TypeVar
 
-from aim_cli.cluster.refs import JsonObject
-from aim_cli.cluster.resources import Resource
+from aim_cli.cluster.refs import KNOWN, NAMESPACE, JsonObject, Ref, Resource
+from aim_cli.log.targets import kind_name
+from controller_runtime import Key
+from controller_runtime.log.history.decisions import DecisionRecord
+from controller_runtime.log.history.facts import FACT
+from controller_runtime.log.wire.subjects import FACTS_PART
 
 REMEMBERED_SECONDS: Final = 60.0
 """How long somebody may see what they may see no more."""
@@ -110,3 +112,167 @@ def question(kind: Resource, namespace: str) -> JsonObject:
         "metadata": {},
         "spec": {"resourceAttributes": {name: value for name, value in what.items() if value}},
     }
+
+
+UNSEEN_CAUSE: Final = "a change that you may not see"
+_OF_OBJECTS: Final = ("children", "patches", "deletes")
+"""Members of a plan that are lists of what it does to objects, which its reader need not be allowed to see."""
+_CAUSE: Final = re.compile(r"(\S+) (?:([^\s/]+)/)?([^\s/]+) (?:appeared|changed|is gone)")
+
+
+def is_shown(kind: str, key: Key, rights: Rights, at: datetime) -> bool:
+    """Whether a viewer may see an object of a kind as it was; of kinds that nobody is asked about nobody."""
+    known = next((one for one in KNOWN if one.kind == kind), None)
+    return known is not None and rights.admitted(known.resource, key.namespace, at)
+
+
+def is_seen(kind: str, key: Key, record: DecisionRecord, rights: Rights) -> bool:
+    """Whether who sees a decision may see what it read; facts and its own Namespace belong to it."""
+    if kind in (FACTS_PART, FACT.kind) or (kind, key) == (NAMESPACE.kind, Key("", record.namespace)):
+        kind, key = kind_name(record.part), record.key
+    return is_shown(kind, key, rights, record.at)
+
+
+def saw_all(record: DecisionRecord, rights: Rights) -> bool:
+    """Whether a viewer may see all that a decision read and planned.
+
+    What it read is not told by name where there was much of it, so that takes the right to list the kind everywhere.
+    """
+    reads = record.reads
+    named = [(one.part, one.key) for one in reads.objects]
+    named += [(one.part, key) for one in reads.indexes for key in one.keys]
+    many = ({one.part for one in reads.groups} | {one.part for one in reads.summaries}) - {FACTS_PART}
+    return (
+        all(is_seen(kind_name(part), key, record, rights) for part, key in named)
+        and all(_is_everywhere(kind_name(part), rights) for part in many)
+        and not planned(record, rights)[1]
+    )
+
+
+def shown(record: DecisionRecord, rights: Rights) -> DecisionRecord:
+    """The decision with those of its writes that a viewer may see."""
+    writes = (one for one in record.writes if is_shown(one.kind, Key(one.namespace, one.name), rights, record.at))
+    return record.model_copy(update={"writes": tuple(writes)})
+
+
+def woken_by(record: DecisionRecord, rights: Rights) -> str:
+    """What changed before it, in words; empty where nothing did."""
+    if not record.woken_by:
+        return ""
+    told = _CAUSE.fullmatch(record.woken_by)
+    if told is None or not is_seen(told[1], Key(told[2] or "", told[3]), record, rights):
+        return UNSEEN_CAUSE
+    return record.woken_by
+
+
+def planned(record: DecisionRecord, rights: Rights) -> tuple[JsonObject, int]:
+    """The plan without what it does to objects that the viewer may not see, and how much that is."""
+    plan, hidden = dict(record.plan), 0
+    for member in _OF_OBJECTS:
+        # Of a plan that was too long digests are kept, which tell names at most.
+        items = plan.get(member)
+        if isinstance(items, list):
+            plan[member] = [
+                one for one in items if is_shown(kind_name(one.get("part", "")), _key(one), rights, record.at)
+            ]
+            hidden += len(items) - len(plan[member])
+    return {name: value for name, value in plan.items() if value not in ([], {})}, hidden
+
+
+def _is_everywhere(kind: str, rights: Rights) -> bool:
+    return any(one.kind == kind and one.resource in rights.everywhere for one in KNOWN)
+
+
+def _key(item: JsonObject) -> Key:
+    metadata = (item.get("body") or {}).get("metadata") or {}
+    own = {name: item.get(name) or metadata.get(name) or "" for name in ("namespace", "name")}
+    return Key(own["namespace"], own["name"])
+
+
+T = TypeVar("T")
+NOT_PUBLISHED = "the event log does not hold them; aim why asks the cluster itself"
+NOT_ALLOWED = "you may not list them"
+
+
+class Known(Protocol):
+    """The present, or a moment of the past, whoever may see it."""
+
+    def holds(self, kind: Resource) -> bool:
+        """Whether objects of a kind are published at all."""
+
+    def object(self, ref: Ref) -> JsonObject | None:
+        """One object."""
+
+    def objects(self, kind: Resource, namespace: str, owner: str) -> Iterable[JsonObject]:
+        """Objects of a kind: of a namespace unless it is empty, of the owner with a UID unless that is."""
+
+    def each(
+        self, kind: Resource, namespace: str, make: Callable[[Resource, JsonObject], T]
+    ) -> Iterable[tuple[str, T]]:
+        """What a function makes of each object of a kind, with the namespace of that."""
+
+    def doubts(self, kind: Resource, /) -> Mapping[Ref, str]:
+        """Of which objects of a kind it cannot be told how they are, and why."""
+
+
+@dataclass(slots=True)
+class Sight:
+    """A `Cluster` without a cluster.
+
+    Attributes:
+        viewer: what they are called, where they logged in.
+        unasked: kinds that are not published, or that the viewer may not list.
+    """
+
+    known: Known
+    rights: Rights
+    viewer: str = ""
+    unasked: dict[str, str] = field(default_factory=dict)
+
+    def find(self, ref: Ref) -> JsonObject | None:
+        """See `Cluster`."""
+        if not self.known.holds(ref.kind):
+            self.unasked[str(ref)] = NOT_PUBLISHED
+        elif not self.rights.admits(ref.kind.resource, ref.namespace):
+            self.unasked[str(ref)] = NOT_ALLOWED
+        else:
+            found = self.known.object(ref)
+            if (doubt := self.known.doubts(ref.kind).get(ref)) is not None:
+                self.unasked[str(ref)] = doubt
+            return found
+        return None
+
+    def search(
+        self,
+        kind: Resource,
+        namespace: str = "",
+        labels: str = "",  # noqa: ARG002 - this and the next would only save sending
+        fields: str = "",  # noqa: ARG002
+        owner: str = "",
+    ) -> list[JsonObject]:
+        """See `Cluster`."""
+        if not self._may_look(kind, namespace):
+            return []
+        found = self.known.objects(kind, namespace, owner)
+        shown = [obj for obj in found if self.rights.admits(kind.resource, obj["metadata"].get("namespace") or "")]
+        for ref, doubt in self.known.doubts(kind).items():
+            if namespace in ("", ref.namespace) and self.rights.admits(kind.resource, ref.namespace):
+                self.unasked[str(ref)] = doubt
+        return shown
+
+    def each(self, kind: Resource, namespace: str, make: Callable[[Resource, JsonObject], T]) -> list[T]:
+        """See `Cluster`."""
+        if not self._may_look(kind, namespace):
+            return []
+        found = self.known.each(kind, namespace, make)
+        return [made for own, made in found if self.rights.admits(kind.resource, own)]
+
+    def _may_look(self, kind: Resource, namespace: str) -> bool:
+        if not self.known.holds(kind):
+            self.unasked[kind.plural] = NOT_PUBLISHED
+            return False
+        within = any(name == kind.resource for name, _ in self.rights.within)
+        if not within and not self.rights.admits(kind.resource, namespace):
+            self.unasked[kind.plural] = NOT_ALLOWED
+            return False
+        return True

@@ -18,20 +18,19 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
 
 from aim_cli.answer import plain
-from aim_cli.cluster.refs import JsonObject
-from aim_cli.cluster.resources import KNOWN, NODE
+from aim_cli.cluster.refs import KNOWN, NODE, JsonObject
 from aim_cli.console import decision, log_pages, pages, past
+from aim_cli.console.access import Sight
 from aim_cli.console.bus_page import bus_page
-from aim_cli.console.door import HEADERS, Door, Viewer
-from aim_cli.console.limits import READINGS, STREAMS, Places
+from aim_cli.console.login import HEADERS, Door, Viewer
 from aim_cli.console.mirror import SHOWN, Mirror
 from aim_cli.console.newest import Newest, seen
-from aim_cli.console.sight import Sight
 from aim_cli.console.templating import render
+from aim_cli.console.tokens import READINGS, STREAMS, Places
 from aim_cli.errors import CliError, TargetError
 from aim_cli.log.targets import Target, target_of
 from controller_runtime import KubeError
-from controller_runtime.bus.errors import BusError
+from controller_runtime.log.broker.address import BusError
 
 _HERE: Final = Path(__file__).parent
 _PULSE: Final = 15.0

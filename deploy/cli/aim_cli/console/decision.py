@@ -2,19 +2,16 @@
 
 import json
 
-from aim_cli.cluster.refs import JsonObject, Ref
-from aim_cli.cluster.resources import KNOWN
-from aim_cli.console.access import Rights
+from aim_cli.cluster.refs import KNOWN, JsonObject, Ref
+from aim_cli.console.access import Rights, is_seen, is_shown, planned, saw_all, shown, woken_by
 from aim_cli.console.log_pages import Asked
-from aim_cli.console.past import because
-from aim_cli.console.seen import is_seen, is_shown, planned, saw_all, shown, woken_by
-from aim_cli.console.then import address
+from aim_cli.console.past import address, because
 from aim_cli.log.targets import kind_name
 from aim_cli.log.timeline import trace_id
 from aim_cli.services import services
 from controller_runtime import Key
-from controller_runtime.bus.decision import DecisionRecord
-from controller_runtime.bus.history import DecisionFilter, History
+from controller_runtime.log.history.decisions import DecisionRecord
+from controller_runtime.log.history.reader import DecisionFilter, History
 from controller_runtime.replay import Replayed, Replayer
 
 

@@ -19,22 +19,19 @@ from aim_cli.cluster.client import cluster
 from aim_cli.cluster.refs import JsonObject
 from aim_cli.cluster.targets import Where
 from aim_cli.console.app import Console
-from aim_cli.console.door import Door
-from aim_cli.console.lasting import ended
-from aim_cli.console.login import LoginDoor
-from aim_cli.console.mirror import Mirror, mirror
-from aim_cli.console.sessions import Sessions
+from aim_cli.console.login import Door, LoginDoor
+from aim_cli.console.mirror import Mirror, ended, mirror
+from aim_cli.console.sessions import Sessions, Viewers
 from aim_cli.console.tokens import Tokens
-from aim_cli.console.viewers import Viewers
 from aim_cli.errors import TargetError, UnreachableError
 from aim_cli.running import leaves
 from controller_runtime import KubeClient
-from controller_runtime.bus.errors import BusError
+from controller_runtime.log.broker.address import BusError
 from controller_runtime.manager.certificates import CertificateFiles, from_files, self_signed
-from controller_runtime.manager.failure import StartError
 from controller_runtime.manager.http import HttpServer
 from controller_runtime.manager.scrapers import SUBJECT_ACCESS_REVIEW, TOKEN_REVIEW
 from controller_runtime.manager.settings import Address, address_of
+from controller_runtime.manager.troubles import StartError
 from controller_runtime.telemetry import logs
 
 _SERVICE: Final = "console"

@@ -9,14 +9,12 @@ from typing import Final
 from aim_cli.cluster.refs import JsonObject, Ref
 from aim_cli.console.access import Rights
 from aim_cli.console.pages import ref_at
-from aim_cli.console.past import seen_moments
-from aim_cli.console.then import Present, address, then
+from aim_cli.console.past import Present, address, seen_moments, then
 from aim_cli.log.targets import Target, target_of
 from aim_cli.log.timeline import Moment
-from aim_cli.moments import moment
-from aim_cli.sizes import age
-from controller_runtime.bus.chain import Knowledge
-from controller_runtime.bus.history import History
+from aim_cli.units import age, moment
+from controller_runtime.log.history.reader import History
+from controller_runtime.log.history.versions import Knowledge
 
 _ZONE: Final = re.compile(r"(T\S+) (\d\d:?\d\d)$")
 """A zone of which the plus became a space, as it does in an address that somebody types."""

@@ -8,23 +8,23 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Never, TypeVar
 
-from aim_cli.cluster.refs import JsonObject, Ref
-from aim_cli.cluster.resources import Resource
+from aim_cli.cluster.refs import JsonObject, Ref, Resource
+from aim_cli.errors import UnreachableError
 from aim_cli.log.connecting import broker, layout
 from aim_cli.log.refusals import of_standing
 from aim_cli.parts import PARTS
 from aim_domain.parts import NAMESPACES
 from controller_runtime import Key
 from controller_runtime.api.meta import Resource as Meta
-from controller_runtime.bus.connection import BusConnection
-from controller_runtime.bus.entry import Change, Entry
-from controller_runtime.bus.feed import WorldFeed
-from controller_runtime.bus.history import History
-from controller_runtime.bus.part import Depth, Index
-from controller_runtime.bus.subjects import FACTS_PART
-from controller_runtime.bus.world import World
+from controller_runtime.log.broker.connection import BusConnection
+from controller_runtime.log.cache.feed import WorldFeed
+from controller_runtime.log.cache.store import World
+from controller_runtime.log.history.reader import History
+from controller_runtime.log.wire.part import Depth, Index
+from controller_runtime.log.wire.subjects import FACTS_PART
+from controller_runtime.log.wire.version import Change, Entry
 
 T = TypeVar("T")
 SHOWN: Final = tuple(part for part in PARTS if part.name != FACTS_PART)
@@ -230,3 +230,17 @@ async def mirror(nats_url: str, *, at_once: bool = True) -> AsyncIterator[Mirror
         finally:
             found.following.cancel()
             await asyncio.wait((found.following,))
+
+
+async def ended(serving: "asyncio.Future[Any]", present: Mirror) -> Never:
+    """Wait until the pages are served no more, or nothing more is learnt from the broker (FW-677).
+
+    Raises:
+        UnreachableError: one of them ended; what made it end is raised where that is known.
+    """
+    lasting = {serving: "the server of the pages", present.following: "what follows the message broker"}
+    done, _ = await asyncio.wait(lasting, return_when=asyncio.FIRST_COMPLETED)
+    first = next(one for one in lasting if one in done)
+    if not first.cancelled():
+        first.result()
+    raise UnreachableError(f"{lasting[first]} has ended; restart the console")

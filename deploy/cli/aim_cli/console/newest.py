@@ -7,14 +7,12 @@ from itertools import islice
 from typing import Final
 
 from aim_cli.cluster.refs import JsonObject
-from aim_cli.console.access import Rights
+from aim_cli.console.access import Rights, is_shown, shown
 from aim_cli.console.past import told
-from aim_cli.console.seen import is_shown, shown
 from aim_cli.log.targets import kind_name
 from aim_cli.log.timeline import of_records
-from controller_runtime.bus.decision import DecisionRecord
-from controller_runtime.bus.history import History
-from controller_runtime.bus.recorded import RecordedReads
+from controller_runtime.log.history.decisions import DecisionRecord, RecordedReads
+from controller_runtime.log.history.reader import History
 
 SHOWN: Final = 10
 _KEPT: Final = 500

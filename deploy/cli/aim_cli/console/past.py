@@ -1,24 +1,206 @@
-"""The story of one object, and its decisions taken again, from the log (FW-631, FW-633)."""
+"""Earlier moments, from the log alone: the platform, the story of an object, its decisions (FW-631, FW-675)."""
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Final
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Final, Protocol, TypeVar
 from urllib.parse import quote
 
-from aim_cli.cluster.refs import JsonObject, Ref
-from aim_cli.cluster.resources import KNOWN
-from aim_cli.console.access import Rights
+from aim_cli.cluster.refs import KNOWN, JsonObject, Ref, Resource
+from aim_cli.console import pages
+from aim_cli.console.access import Rights, Sight, is_shown, saw_all, shown
+from aim_cli.console.mirror import SHOWN
 from aim_cli.console.pages import href
-from aim_cli.console.seen import is_shown, saw_all, shown
+from aim_cli.log.past import body_of, of_versions
+from aim_cli.log.report import Bar, waterfall
 from aim_cli.log.targets import Target, located
 from aim_cli.log.timeline import Moment, Reader, deeds, timeline
-from aim_cli.log.waterfall import Bar, waterfall
 from aim_cli.services import services
 from controller_runtime import Key
-from controller_runtime.bus.history import DecisionFilter, History
+from controller_runtime.log.history.reader import DecisionFilter, History
+from controller_runtime.log.history.versions import Knowledge, StateAt
 from controller_runtime.replay import Replayed, Replayer
+
+T = TypeVar("T")
+
+ELSEWHERE: Final = "what else was made in all of the cluster"
+GONE_SINCE: Final = "only what is still there is looked up in the log"
+_RESOURCES: Final = {part.name: kind for part in SHOWN for kind in KNOWN if kind.resource == part.kind.resource}
+_SURENESS: Final = (Knowledge.ABSENT, Knowledge.UNKNOWN, Knowledge.PRESENT)
+
+
+class Present(Protocol):
+    """What is known of today, where the log has no way to look something up."""
+
+    def holds(self, kind: Resource, /) -> bool:
+        """Whether objects of a kind are published at all."""
+
+    def owned(self, kind: Resource, owner: str) -> Iterable[Ref]:
+        """Objects of a kind that the owner with a UID has now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the log tells of one object.
+
+    Attributes:
+        doubt: why that may not be so; empty where it is.
+    """
+
+    knowledge: Knowledge
+    body: JsonObject | None = None
+    doubt: str = ""
+
+
+@dataclass(slots=True)
+class Past:
+    """What the log tells of a moment; see `Known`.
+
+    Attributes:
+        since: from when on the log has all versions; ``None`` = from the beginning.
+        narrowed: whether something was asked that no log can tell, for lack of an index.
+    """
+
+    at: datetime
+    present: Present
+    rights: Rights
+    since: datetime | None = None
+    narrowed: bool = False
+    _told: dict[Resource, dict[Ref, Told]] = field(default_factory=lambda: defaultdict(dict))
+    _read: set[tuple[str, Resource]] = field(default_factory=set)
+    _lacking: set[Ref] = field(default_factory=set)
+    _unread: set[tuple[str, Resource]] = field(default_factory=set)
+
+    def holds(self, kind: Resource) -> bool:
+        """Whether objects of a kind are published at all."""
+        return self.present.holds(kind)
+
+    def told(self, ref: Ref) -> Told:
+        """What is known of an object; nothing also of what the log was not asked for yet."""
+        known = self._told[ref.kind].get(ref)
+        if known is None and (ref.namespace, ref.kind) not in self._read:
+            self._lacking.add(ref)
+        elif known is None:
+            known = self._told[ref.kind][ref] = self._nothing
+        return known or self._nothing
+
+    @property
+    def _nothing(self) -> Told:
+        """Of what the log holds nothing nobody can say that it was not there, where versions were dropped since."""
+        if self.since is None or self.since <= self.at:
+            return Told(Knowledge.ABSENT)
+        return Told(Knowledge.UNKNOWN, doubt=f"the event log is complete since {self.since:%Y-%m-%d %H:%M:%S} UTC")
+
+    def object(self, ref: Ref) -> JsonObject | None:
+        """One object."""
+        return self.told(ref).body
+
+    def objects(self, kind: Resource, namespace: str, owner: str) -> Iterator[JsonObject]:
+        """Objects of a kind: in a namespace all, else those of an owner that are still there."""
+        refs: Iterable[Ref] = ()
+        if not namespace:
+            self.narrowed = True
+            refs = self.present.owned(kind, owner) if owner else ()
+        elif (namespace, kind) in self._read:
+            refs = [ref for ref in self._told[kind] if ref.namespace == namespace]
+        else:
+            self._unread.add((namespace, kind))
+        for ref in refs:
+            if (obj := self.object(ref)) is not None:
+                yield obj
+
+    def each(
+        self, kind: Resource, namespace: str, make: Callable[[Resource, JsonObject], T]
+    ) -> Iterator[tuple[str, T]]:
+        """What a function makes of each object of a kind, with its namespace."""
+        for obj in self.objects(kind, namespace, ""):
+            yield obj["metadata"].get("namespace") or "", make(kind, obj)
+
+    def doubts(self, kind: Resource) -> Mapping[Ref, str]:
+        """Of which objects of a kind the log cannot tell for sure how they were, and why."""
+        return {ref: one.doubt for ref, one in self._told[kind].items() if one.doubt}
+
+    async def read_on(self, log: History) -> bool:
+        """Read what was asked for and not read yet; whether there was any."""
+        lacking, unread = self._lacking, self._unread
+        self._lacking, self._unread = set(), set()
+        for ref in lacking:
+            self._told[ref.kind][ref] = self._nothing
+        wanted = [(part, Key(ref.namespace, ref.name)) for ref in lacking for part in _parts(ref.kind)]
+        for chain in (await log.chains(wanted)).values() if wanted else ():
+            self._note(of_versions(chain.versions, self.at))
+        for namespace in sorted({namespace for namespace, _ in unread}):
+            kinds = [kind for where, kind in unread if where == namespace]
+            parts = [part for kind in kinds for part in _parts(kind)]
+            for found in (await log.state_at(self.at, parts, namespace)).values():
+                self._note(found)
+        self._read |= unread
+        return bool(lacking or unread)
+
+    def _note(self, found: StateAt | None) -> None:
+        if found is None:
+            return
+        kind = _RESOURCES[found.part]
+        since = self.rights.since(kind.resource, found.key.namespace)
+        # The last version before may be of who had a namespace of that name before.
+        if since is None or (found.version is not None and found.version.state.time < since):
+            return
+        ref, told = Ref(kind, found.key.namespace, found.key.name), _told(kind, found)
+        before = self._told[kind].get(ref)
+        # A kind may have several parts, and an object is in one of them.
+        if before is None or _SURENESS.index(told.knowledge) >= _SURENESS.index(before.knowledge):
+            self._told[kind][ref] = told
+
+
+def _parts(kind: Resource) -> Collection[str]:
+    return [part for part, known in _RESOURCES.items() if known == kind]
+
+
+def _told(kind: Resource, found: StateAt) -> Told:
+    body = body_of(found)
+    if body is not None:
+        body = {"apiVersion": kind.api_version, "kind": kind.kind, **body}
+    doubt = f"the event log cannot tell how it was: {found.hole}" if found.hole else ""
+    if found.knowledge is not Knowledge.ABSENT and body is None:
+        doubt = doubt or "the version of then cannot be read"
+    return Told(found.knowledge, body, doubt)
+
+
+@dataclass(frozen=True, slots=True)
+class Then:
+    """A page of the past.
+
+    Attributes:
+        content: as `pages.one_object` tells it; ``None`` where there was no such object, or nobody can say.
+    """
+
+    content: JsonObject | None
+    knowledge: Knowledge
+    unasked: dict[str, str]
+
+
+async def then(log: History, present: Present, rights: Rights, ref: Ref, at: datetime) -> Then:
+    """An object as it was, with what belonged to it.
+
+    Raises:
+        BusError: the log cannot be read.
+    """
+    past = Past(at, present, rights, (await log.complete_since()).get("versions"))
+    while True:
+        sight = Sight(past, rights.then(at))
+        found = pages.one_object(sight, ref, at, lambda one: address(one, at))
+        if not await past.read_on(log):
+            break
+    remarks = {ELSEWHERE: GONE_SINCE} if past.narrowed else {}
+    return Then(found, past.told(ref).knowledge, sight.unasked | remarks)
+
+
+def address(ref: Ref, at: datetime) -> str:
+    """Where an object's page of a moment is."""
+    return f"{pages.href(ref)}/past?at={quote(at.astimezone(UTC).isoformat().replace('+00:00', 'Z'), safe=':')}"
+
 
 MOST: Final = 300
 """Lines of a story, and decisions that are taken again; the newest."""

@@ -9,21 +9,18 @@ from typing import Final
 import uvicorn
 
 from aim_cli.cluster.client import cluster
-from aim_cli.cluster.refs import JsonObject
-from aim_cli.cluster.resources import NAMESPACE
+from aim_cli.cluster.refs import NAMESPACE, JsonObject
 from aim_cli.cluster.targets import Where
 from aim_cli.console.access import Access, question
 from aim_cli.console.app import Console
-from aim_cli.console.door import PrivateDoor
-from aim_cli.console.lasting import ended
-from aim_cli.console.mirror import Mirror, mirror
+from aim_cli.console.login import PrivateDoor
+from aim_cli.console.mirror import Mirror, ended, mirror
 from aim_cli.errors import UnreachableError
-from controller_runtime.api.kind import Kind
-from controller_runtime.api.meta import Resource
-from controller_runtime.bus.errors import BusApiError
-from controller_runtime.bus.stored import STREAM_NOT_FOUND
-from controller_runtime.bus.subjects import FACTS_PART
-from controller_runtime.manager.asgi import InProcessServer
+from controller_runtime.api.meta import Kind, Resource
+from controller_runtime.log.broker.address import BusApiError
+from controller_runtime.log.broker.reading import STREAM_NOT_FOUND
+from controller_runtime.log.wire.subjects import FACTS_PART
+from controller_runtime.manager.http import InProcessServer
 
 HOST: Final = "127.0.0.1"
 _REVIEW: Final = Kind(

@@ -1,6 +1,9 @@
-"""Who has logged in, by the secret of a cookie that is nowhere else (FW-679)."""
+"""Viewers of the console: who they are, who has logged in, and what is known of their rights (FW-678, FW-679)."""
 
 import asyncio
+import base64
+import binascii
+import json
 import secrets
 import time
 from collections import OrderedDict
@@ -11,7 +14,77 @@ from typing import Final
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from aim_cli.console.identity import User, end_of
+from aim_cli.cluster.refs import JsonObject
+from aim_cli.console.access import REMEMBERED_SECONDS, Access, Review
+from controller_runtime.manager.scrapers import SUBJECT_ACCESS_REVIEW, TOKEN_REVIEW
+
+REVIEWS: Final = (TOKEN_REVIEW, SUBJECT_ACCESS_REVIEW)
+"""What the console creates at the API server, and all that it does there."""
+_PARTS_OF_A_JWT: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """A user of the cluster, by all that its authorizers judge by."""
+
+    name: str
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+def user_of(review: JsonObject) -> User | None:
+    """The user of an answered TokenReview; ``None`` if the token is nobody's."""
+    status = review.get("status") or {}
+    user = status.get("user") or {}
+    if status.get("authenticated") is not True or not user.get("username"):
+        return None
+    extra = sorted((user.get("extra") or {}).items())
+    return User(
+        user["username"],
+        user.get("uid") or "",
+        tuple(user.get("groups") or ()),
+        tuple((name, tuple(values)) for name, values in extra),
+    )
+
+
+def token_review(token: str) -> JsonObject:
+    """The question whose a token is."""
+    return _question(TOKEN_REVIEW.kind, f"{TOKEN_REVIEW.group}/{TOKEN_REVIEW.version}", {"token": token})
+
+
+def access_review(user: User, attributes: JsonObject) -> JsonObject:
+    """The question whether a user may do something with a resource."""
+    spec = {
+        "user": user.name,
+        "uid": user.uid,
+        "groups": list(user.groups),
+        "extra": {name: list(values) for name, values in user.extra},
+        "resourceAttributes": attributes,
+    }
+    version = f"{SUBJECT_ACCESS_REVIEW.group}/{SUBJECT_ACCESS_REVIEW.version}"
+    return _question(SUBJECT_ACCESS_REVIEW.kind, version, spec)
+
+
+def _question(kind: str, api_version: str, spec: JsonObject) -> JsonObject:
+    return {"apiVersion": api_version, "kind": kind, "metadata": {}, "spec": spec}
+
+
+def end_of(token: str) -> float | None:
+    """When a token ends by its own word, in seconds since 1970; ``None`` where it says nothing of that.
+
+    Nothing is verified: that the token is good says the API server, this only makes its time shorter.
+    """
+    parts = token.split(".")
+    if len(parts) != _PARTS_OF_A_JWT:
+        return None
+    try:
+        claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+        ends = claims.get("exp")
+    except (binascii.Error, ValueError, AttributeError, RecursionError):
+        return None
+    return float(ends) if isinstance(ends, int | float) and not isinstance(ends, bool) else None
+
 
 LONGEST_SECONDS: Final = 8 * 3600.0
 REVIEWED_SECONDS: Final = 120.0
@@ -115,3 +188,39 @@ def _sealed(secret: str, token: str) -> bytes:
 
 def _unsealed(secret: str, sealed: bytes) -> str:
     return _key(secret).decrypt(sealed[:_NONCE], sealed[_NONCE:], None).decode()
+
+
+_MOST: Final = 256
+
+
+@dataclass(slots=True)
+class Viewers:
+    """Rights by user.
+
+    Attributes:
+        review: creates a SubjectAccessReview and returns the answer.
+    """
+
+    review: Review
+    clock: Callable[[], float] = time.monotonic
+    _known: OrderedDict[User, tuple[Access, float]] = field(default_factory=OrderedDict)
+
+    def access(self, user: User) -> Access:
+        """What a user may see."""
+        now = self.clock()
+        found = self._known.pop(user, None)
+        access = Access(self._asked_about(user), self.clock) if found is None else found[0]
+        self._known[user] = access, now
+        # The order is that of the last visits, and no answer counts for longer than this.
+        while len(self._known) > _MOST or now - next(iter(self._known.values()))[1] > REMEMBERED_SECONDS:
+            self._known.popitem(last=False)
+        return access
+
+    def _asked_about(self, user: User) -> Review:
+        async def review(question: JsonObject) -> JsonObject:
+            return await self.review(access_review(user, question["spec"]["resourceAttributes"]))
+
+        return review
+
+    def __len__(self) -> int:
+        return len(self._known)

@@ -11,18 +11,16 @@ from aim_cli.errors import Exit
 from aim_cli.installation.overview import SERVICES
 from aim_cli.log.connecting import broker, layout
 from aim_cli.log.targets import LOGGED
-from aim_cli.sizes import told_size
-from controller_runtime.bus.connection import BusConnection
-from controller_runtime.bus.envelope import EnvelopeError
-from controller_runtime.bus.epoch_name import epoch_time
-from controller_runtime.bus.errors import BusApiError
-from controller_runtime.bus.history import History
-from controller_runtime.bus.marker import MARKER_INTERVAL, Marker, decode_marker
-from controller_runtime.bus.retention import Contents
-from controller_runtime.bus.stored import STREAM_NOT_FOUND, last_message
-from controller_runtime.bus.stream_faults import StreamFault, fault_of
-from controller_runtime.bus.streams import StreamLimits, chosen_limits, configs
-from controller_runtime.bus.subjects import FACTS_PART
+from aim_cli.units import told_size
+from controller_runtime.log.broker.address import BusApiError
+from controller_runtime.log.broker.connection import BusConnection
+from controller_runtime.log.broker.reading import STREAM_NOT_FOUND, last_message
+from controller_runtime.log.broker.retention import Contents
+from controller_runtime.log.broker.streams import StreamFault, StreamLimits, chosen_limits, configs, fault_of
+from controller_runtime.log.history.reader import History
+from controller_runtime.log.publish.checkpoint import MARKER_INTERVAL, Marker, decode_marker
+from controller_runtime.log.wire.messages import EnvelopeError, epoch_time
+from controller_runtime.log.wire.subjects import FACTS_PART
 
 STALE: Final = 3 * MARKER_INTERVAL
 """Seconds after which a marker is late: two of them were left out."""

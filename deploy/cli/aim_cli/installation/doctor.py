@@ -11,8 +11,7 @@ from typing import Final
 
 from aim_cli.answer import Answer, columns
 from aim_cli.cluster.asking import KubeReader
-from aim_cli.cluster.refs import JsonObject
-from aim_cli.cluster.resources import (
+from aim_cli.cluster.refs import (
     CLAIM,
     DEFINITION,
     DEPLOYMENT,
@@ -23,6 +22,7 @@ from aim_cli.cluster.resources import (
     OWN,
     POD,
     STATEFUL_SET,
+    JsonObject,
     Resource,
 )
 from aim_cli.errors import TO_BROKER, Exit

@@ -8,12 +8,10 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from aim_cli.answer import Answer, columns
-from aim_cli.cluster.refs import Cluster, JsonObject, Ref, ref_of
-from aim_cli.cluster.refusals import remarks, require
-from aim_cli.cluster.resources import LEASE, NODE, OWN, POD, Resource
+from aim_cli.cluster.refs import LEASE, NODE, OWN, POD, Cluster, JsonObject, Ref, Resource, ref_of, remarks, require
 from aim_cli.cluster.states import Weight, state_of, weight_of
 from aim_cli.errors import Exit
-from aim_cli.sizes import age, bytes_of
+from aim_cli.units import age, bytes_of
 from aim_cli.why.blockers import blockers_of
 
 SERVICES: Final = ("model-sync", "discovery", "artifacts", "serving", "routing")

@@ -9,9 +9,7 @@ import urllib3
 
 from aim_cli.answer import Answer, columns
 from aim_cli.cluster.asking import KubeReader
-from aim_cli.cluster.refs import JsonObject
-from aim_cli.cluster.refusals import require
-from aim_cli.cluster.resources import POD
+from aim_cli.cluster.refs import POD, JsonObject, require
 from aim_cli.errors import Exit, UnreachableError
 from controller_runtime.kube.errors import ApiError
 

@@ -10,11 +10,16 @@ from typing import Final
 from aim_cli.answer import complain
 from aim_cli.errors import TargetError, UnreachableError
 from aim_cli.log import light as light  # noqa: PLC0414 (before what it makes light)
-from controller_runtime.bus.broker_urls import checked_urls, without_credentials
-from controller_runtime.bus.connection import BusConnection, BusSettings, connect
-from controller_runtime.bus.errors import BusClosedError, BusError, BusSetupError
-from controller_runtime.bus.history import History
-from controller_runtime.bus.subjects import DEFAULT_ROOT, Layout, SubjectError
+from controller_runtime.log.broker.address import (
+    BusClosedError,
+    BusError,
+    BusSetupError,
+    checked_urls,
+    without_credentials,
+)
+from controller_runtime.log.broker.connection import BusConnection, BusSettings, connect
+from controller_runtime.log.history.reader import History
+from controller_runtime.log.wire.subjects import DEFAULT_ROOT, Layout, SubjectError
 
 SUFFIX: Final = ".aimlog"
 """Ends the name of a file that holds a slice of the log."""

@@ -17,12 +17,20 @@ from typing import Final, NamedTuple
 
 from aim_cli.errors import UnreadableError
 from controller_runtime import JsonObject, Key, dumps
-from controller_runtime.bus.chain import Chain, LoggedVersion, StateAt, chained, find, state_at
-from controller_runtime.bus.decision import DecisionRecord
-from controller_runtime.bus.entry import Version
-from controller_runtime.bus.envelope import EnvelopeError, decode_state
-from controller_runtime.bus.history import DecisionFilter, History, LoggedSpan, PartOf, Span, StoredDecision, in_time
 from controller_runtime.json import loads
+from controller_runtime.log.history.decisions import DecisionRecord
+from controller_runtime.log.history.reader import (
+    DecisionFilter,
+    History,
+    LoggedSpan,
+    PartOf,
+    Span,
+    StoredDecision,
+    in_time,
+)
+from controller_runtime.log.history.versions import Chain, LoggedVersion, StateAt, chained, find, state_at
+from controller_runtime.log.wire.messages import EnvelopeError, decode_state
+from controller_runtime.log.wire.version import Version
 from controller_runtime.replay.past import UntoldError, objects_of, scoped_part, searched_parts
 
 _FORMAT: Final = 1

@@ -3,25 +3,52 @@
 from typing import Final
 
 from aim_cli.errors import TO_BROKER
-from controller_runtime.bus.broker_urls import without_credentials
-from controller_runtime.bus.connection import BusSettings, ConnectionStatistics
-from controller_runtime.bus.errors import BusApiError, BusError
-from controller_runtime.bus.stored import STREAM_NOT_FOUND
+from aim_cli.log import light as light  # noqa: PLC0414 (before what it makes light)
+from controller_runtime.log.broker.address import (
+    BusApiError,
+    BusError,
+    without_credentials,
+)
+from controller_runtime.log.broker.connection import BusSettings, ConnectionStatistics
+from controller_runtime.log.broker.reading import STREAM_NOT_FOUND
 from controller_runtime.manager.causes import Cause
 from controller_runtime.manager.troubles import Trouble, of_broker
 
 _ADDRESS: Final = f"set --nats-url or AIM_NATS_URL (in a cluster: {TO_BROKER})"
+
+
 _FILE: Final = "check that the broker knows the public key of the file in AIM_NATS_CREDENTIALS_FILE"
+
+
 _PASSWORD: Final = "check the user and password, or the token, in --nats-url or AIM_NATS_URL"  # noqa: S105 - words
+
+
 _NOBODY: Final = "name its user aim: the seed of the Secret aim-engine-nats-aim, as a file in AIM_NATS_CREDENTIALS_FILE"
+
+
 _OTHER_CA: Final = "check AIM_NATS_CA_FILE, and that the broker has a certificate for the host that was asked"
+
+
 _NO_CA: Final = "name the CA of the broker in AIM_NATS_CA_FILE, and ask by a host that its certificate is for"
+
+
 _PLAIN: Final = "leave out tls:// and AIM_NATS_CA_FILE, or name a broker that has TLS"
+
+
 _READER: Final = "use its user aim, which may read the log (AIM_NATS_CREDENTIALS_FILE, Secret aim-engine-nats-aim)"
+
+
 _JETSTREAM: Final = "check AIM_NATS_JETSTREAM_DOMAIN, and that the broker and the account of this user have JetStream"
+
+
 _ELSEWHERE: Final = "check AIM_NATS_ROOT, the account of this user, and that the services reach this broker: aim doctor"
+
+
 _AGAIN: Final = "ask again, and look at the broker: aim doctor"
+
+
 _STANDING: Final = {Cause.BROKER_NO_JETSTREAM: _JETSTREAM, Cause.BROKER_DENIES: _READER}
+
 
 # The services have flags for what are variables here.
 _VARIABLES: Final = {"--nats-credentials-file": "AIM_NATS_CREDENTIALS_FILE", "--nats-ca-file": "AIM_NATS_CA_FILE"}

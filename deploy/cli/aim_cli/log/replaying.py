@@ -1,19 +1,26 @@
-"""``aim replay``: recorded decisions, taken again with today's code."""
+"""``aim replay``: recorded decisions, taken again with today's code or that of another release."""
 
+import asyncio
 import json
+import os
+import sys
+import tempfile
 from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 from aim_cli.answer import Answer, Form, complain, counted, tell
 from aim_cli.cluster.refs import JsonObject
 from aim_cli.cluster.targets import Where
-from aim_cli.errors import Exit
-from aim_cli.log.connecting import history, tell_dropped
+from aim_cli.errors import Exit, UnreadableError
+from aim_cli.log.connecting import SUFFIX, history, tell_dropped
+from aim_cli.log.file import FileHistory, Held, documents, taken, write
 from aim_cli.log.targets import decisions_of, kind_name
 from aim_cli.log.timeline import deeds
 from aim_cli.output import OUT, safe
 from aim_cli.services import services
-from controller_runtime.bus.history import DecisionFilter
+from controller_runtime.log.history.reader import DecisionFilter
 from controller_runtime.replay import Replayed, Replayer, Verdict
 
 _STYLES: Final = {Verdict.SAME: "green", Verdict.DIFFERENT: "bold red", Verdict.UNKNOWN: "yellow"}
@@ -89,3 +96,90 @@ def replayed_data(one: Replayed) -> JsonObject:
         "otherwise": list(one.otherwise),
     }
     return {**named, "kind": kind_name(record.part), "did": deeds(record), "verdict": one.verdict.value, **because}
+
+
+_VERDICTS: Final = (Exit.WELL, Exit.FOUND, Exit.WORDS)
+
+
+async def against(nats_url: str, wanted: DecisionFilter, other: Path) -> Answer:
+    """Decisions on which the two releases do not agree.
+
+    Args:
+        other: the other release's Python, or the virtual environment that has it.
+
+    Raises:
+        UnreachableError: the log cannot be read.
+        UnreadableError: the other release cannot be run, or cannot read the log.
+    """
+    async with history(nats_url) as log:
+        held = await taken(log, wanted)
+    if not held.decisions:
+        return Answer({}, (), Exit.WORDS, ("the event log holds no such decision",))
+    here = [replayed_data(one) async for one in Replayer(FileHistory(held), services()).decisions()]
+    return compared(here, await _there(_python(other), held), str(other))
+
+
+def compared(here: Sequence[JsonObject], there: Sequence[JsonObject], other: str) -> Answer:
+    """What comes out otherwise by one of the two than by the other one. Pure."""
+    by_id = {one["id"]: one for one in there}
+    pairs = [(one, by_id.get(one["id"])) for one in here]
+    otherwise = [(one, two) for one, two in pairs if two is None or _outcome(one) != _outcome(two)]
+    unknown = [one for pair in pairs for one in pair if one is not None and one["verdict"] == Verdict.UNKNOWN]
+    lines = [line for pair in otherwise for line in _told(*pair)]
+    alike = len(pairs) - len(otherwise)
+    lines.append(f"{counted(len(pairs), 'decision')}: {alike} alike, {len(otherwise)} otherwise by {other}")
+    code = Exit.FOUND if otherwise else Exit.WORDS if unknown else Exit.WELL
+    data = {"alike": alike, "otherwise": [{"here": one, "there": two} for one, two in otherwise]}
+    return Answer(data, tuple(lines), code)
+
+
+def _outcome(one: JsonObject) -> tuple[str, list[str]]:
+    return str(one["verdict"]), list(one["differences"])
+
+
+def _told(here: JsonObject, there: JsonObject | None) -> list[str]:
+    about = f"{here['at']}  {here['service']:10}  {here['kind']} {here['namespace']}/{here['name']}  {here['did']}"
+    return [about, *_lines("here", here), *_lines("there", there)]
+
+
+def _lines(where: str, one: JsonObject | None) -> list[str]:
+    if one is None:
+        return [f"    {where}: cannot be read"]
+    because = [*one["differences"], *(f"missing: {what}" for what in one["missing"])]
+    return [f"    {where}: {one['verdict']}", *(f"        {line}" for line in because)]
+
+
+def _python(other: Path) -> Path:
+    return other / "bin" / "python" if other.is_dir() else other
+
+
+async def _there(python: Path, held: Held) -> list[JsonObject]:
+    with tempfile.TemporaryDirectory(prefix="aim-") as folder:
+        file = Path(folder, f"log{SUFFIX}")
+        await asyncio.to_thread(write, file, documents(held))
+        code, out, errors = await _run(python, ["-m", "aim_cli", "replay", str(file), "-o", "json"])
+    try:
+        decisions: list[JsonObject] = json.loads(out)["decisions"]
+    except (ValueError, KeyError, TypeError):
+        said = (errors.strip().splitlines() or [f"it ended with {code}"])[-1]
+        raise UnreadableError(
+            f"{python} cannot take the decisions again: {said}; name that of a release whose `aim replay` reads files"
+        ) from None
+    if code not in _VERDICTS:
+        raise UnreadableError(f"{python} ended with {code}: {errors.strip()[-300:]}")
+    return decisions
+
+
+async def _run(python: Path, arguments: Sequence[str]) -> tuple[int, str, str]:
+    # Ours would come before what is installed there.
+    env: Mapping[str, str] = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    try:
+        process = await asyncio.create_subprocess_exec(
+            str(python), *arguments, env=env, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        )
+    except OSError as error:
+        raise UnreadableError(
+            f"{python} cannot be run: {error.strerror}; name the other release's Python, as {sys.executable} is ours"
+        ) from error
+    out, errors = await process.communicate()
+    return process.returncode or 0, out.decode(errors="replace"), errors.decode(errors="replace")

@@ -7,16 +7,15 @@ Not the parts of the platform: these come with the models of their objects, whos
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from aim_cli.cluster import resources
-from aim_cli.cluster.refs import Ref
-from aim_cli.cluster.resources import Resource
+from aim_cli.cluster import refs as resources
+from aim_cli.cluster.refs import Ref, Resource
 from aim_cli.cluster.targets import Where
 from aim_cli.cluster.targets import target as named
 from aim_cli.errors import TargetError
-from controller_runtime.bus.part import Key
+from controller_runtime.log.wire.part import Key
 
 if TYPE_CHECKING:
-    from controller_runtime.bus.history import DecisionFilter, History
+    from controller_runtime.log.history.reader import DecisionFilter, History
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +107,7 @@ def decisions_of(kind: str | None, name: str | None, where: Where) -> "DecisionF
         TargetError: no such kind, or its name is missing.
     """
     # Who names one object needs none of it.
-    from controller_runtime.bus.history import DecisionFilter  # noqa: PLC0415
+    from controller_runtime.log.history.reader import DecisionFilter  # noqa: PLC0415
 
     if kind is None:
         return DecisionFilter(namespace=where.namespace)

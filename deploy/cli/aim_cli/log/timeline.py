@@ -6,17 +6,59 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from aim_cli.cluster.refs import JsonObject
-from aim_cli.cluster.resources import AUTOSCALER
-from aim_cli.log.rescaling import rescaled
+from aim_cli.cluster.refs import AUTOSCALER, JsonObject
 from aim_cli.log.targets import LOGGED, Target, kind_name, located
-from aim_cli.sizes import told_size
+from aim_cli.units import told_size
 from aim_domain.labels import ANNOTATION_PAUSED
-from controller_runtime.bus.chain import LoggedVersion
-from controller_runtime.bus.decision import DecisionRecord
-from controller_runtime.bus.envelope import EnvelopeError
-from controller_runtime.bus.history import History
-from controller_runtime.bus.part import Key
+from controller_runtime import quantity
+from controller_runtime.log.history.decisions import DecisionRecord
+from controller_runtime.log.history.reader import History
+from controller_runtime.log.history.versions import LoggedVersion
+from controller_runtime.log.wire.messages import EnvelopeError
+from controller_runtime.log.wire.part import Key
+
+_SHARES: Final = ("averageUtilization", "averageValue", "value")
+
+
+def rescaled(before: JsonObject, after: JsonObject) -> str:
+    """What an autoscaler made of the replicas between two of its versions, and why; empty if it left them.
+
+    The values are there only in the version that the log keeps of the very change (FW-724).
+    """
+    status = after.get("status") or {}
+    new = status.get("desiredReplicas")
+    old = (before.get("status") or {}).get("desiredReplicas", status.get("currentReplicas"))
+    if new is None or old == new:
+        return ""
+    values = "; ".join(_values(after))
+    return f"replicas {old} → {new}: {values}" if values else f"replicas {old} → {new}"
+
+
+def _values(autoscaler: JsonObject) -> Iterable[str]:
+    targets = {_name(one): _of(one).get("target") or {} for one in autoscaler["spec"].get("metrics") or ()}
+    for metric in (autoscaler.get("status") or {}).get("currentMetrics") or ():
+        current, target = _of(metric).get("current") or {}, targets.get(_name(metric), {})
+        share = next((one for one in _SHARES if one in target and one in current), None)
+        if share is not None:
+            sign = "%" if share == "averageUtilization" else ""
+            yield f"{_name(metric)} {_number(current[share])}{sign} of target {_number(target[share])}{sign}"
+
+
+def _of(metric: JsonObject) -> JsonObject:
+    """What it says, which stands under its type."""
+    kind = str(metric.get("type") or "")
+    return metric.get(kind[:1].lower() + kind[1:]) or {}
+
+
+def _name(metric: JsonObject) -> str:
+    said = _of(metric)
+    return str(said.get("name") or (said.get("metric") or {}).get("name") or metric.get("type") or "")
+
+
+def _number(value: int | str) -> str:
+    parsed = quantity.parse_or_none(value)
+    return str(value) if parsed is None else f"{parsed.value.normalize():f}"
+
 
 _LARGEST_FAMILY: Final = 50
 _AUTOSCALERS: Final = next(part for part in LOGGED if part.kind == AUTOSCALER)

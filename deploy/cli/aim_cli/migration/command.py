@@ -1,21 +1,258 @@
 """``aim migrate``: read, map, compare, write, report (RC-142, RC-147)."""
 
+import difflib
+import re
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, Final, final
 
+import yaml
 from rich.console import Console
 
 from aim_cli.cluster.client import cluster
 from aim_cli.errors import UnreachableError
-from aim_cli.migration.findings import FAILURES, Finding, Weight
-from aim_cli.migration.mapping import Migration, New, migrate
-from aim_cli.migration.reading import Reading, read_cluster, read_files
-from aim_cli.migration.settling import Deed, Step, as_yaml, difference, settle
+from aim_cli.files import documents
+from aim_cli.migration.draft import (
+    CONFIG_KINDS,
+    FAILURES,
+    OLD_GROUPS,
+    OLD_KINDS,
+    Finding,
+    OldKind,
+    Origin,
+    Weight,
+    completed,
+    differences,
+    old_kind,
+)
+from aim_cli.migration.mapping import Migration, New, Old, migrate
 from aim_cli.output import safe
-from aim_domain import kinds
+from aim_domain import kinds, labels
 from controller_runtime import ApiError, JsonObject, Kind, KubeClient
+
+_SEPARATOR: Final = ", "
+_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+_LIKE_A_NUMBER: Final = re.compile(r"[-+.]?[0-9]")
+
+
+class Deed(Enum):
+    """What happens to an object; the value is how it is told."""
+
+    CREATE = "created"
+    COMPLETE = "completed"
+    KEEP = "unchanged"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One object, what happens to it, and what is told about it.
+
+    Attributes:
+        there: the object as it is; None when there is none.
+        body: the object as it shall be.
+    """
+
+    deed: Deed
+    new: New
+    there: JsonObject | None
+    body: JsonObject
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def patch(self) -> JsonObject:
+        """What completes the existing object, as a merge patch."""
+        annotations = self.body["metadata"]["annotations"]
+        origin = {labels.ANNOTATION_MIGRATED_FROM: annotations[labels.ANNOTATION_MIGRATED_FROM]}
+        return {"metadata": {"annotations": origin}, "spec": self.body["spec"]}
+
+
+def settle(new: New, there: JsonObject | None) -> Step:
+    """Create what is missing, complete configs, and leave everything else as it is."""
+    if there is None:
+        return Step(Deed.CREATE, new, None, new.body)
+    if new.kind.kind not in CONFIG_KINDS:
+        paths = differences(there.get("spec") or {}, new.body["spec"], "spec")
+        return Step(Deed.KEEP, new, there, there, _conflicts(new, paths))
+    body, paths = completed(there, new.body)
+    if body["spec"] == (there.get("spec") or {}):
+        return Step(Deed.KEEP, new, there, there, _conflicts(new, paths))
+    return Step(Deed.COMPLETE, new, there, _signed(body, new), _conflicts(new, paths))
+
+
+def _conflicts(new: New, paths: Sequence[str]) -> tuple[Finding, ...]:
+    origins = _SEPARATOR.join(map(str, new.origins))
+    return tuple(
+        Finding(Weight.CONFLICT, str(new), path, f"{origins} says something else; change it yourself if that is right")
+        for path in paths
+    )
+
+
+def _signed(body: JsonObject, new: New) -> JsonObject:
+    metadata = body["metadata"]
+    annotations = metadata.get("annotations") or {}
+    former = str(annotations.get(labels.ANNOTATION_MIGRATED_FROM) or "")
+    names = dict.fromkeys([*filter(None, former.split(_SEPARATOR)), *(origin.text for origin in new.origins)])
+    signed = {**annotations, labels.ANNOTATION_MIGRATED_FROM: _SEPARATOR.join(names)}
+    return {**body, "metadata": {**metadata, "annotations": signed}}
+
+
+def difference(step: Step) -> str:
+    """The step as a unified diff of YAML; empty when nothing changes."""
+    before = as_yaml(_told(step.there)) if step.there is not None else ""
+    after = as_yaml(_told(step.body))
+    lines = difflib.unified_diff(
+        before.splitlines(keepends=True),
+        after.splitlines(keepends=True),
+        fromfile=f"{step.new} (as it is)" if before else "(none)",
+        tofile=str(step.new),
+    )
+    return "".join(lines)
+
+
+def _told(obj: JsonObject) -> JsonObject:
+    """Without what the API server adds on its own."""
+    metadata = obj["metadata"]
+    shown = {name: metadata[name] for name in ("name", "namespace", "labels") if metadata.get(name)}
+    # It repeats the whole object, with whatever was written into its variables.
+    annotations = {key: text for key, text in (metadata.get("annotations") or {}).items() if key != _LAST_APPLIED}
+    return {
+        **{name: obj.get(name) for name in ("apiVersion", "kind")},
+        "metadata": {**shown, **({"annotations": annotations} if annotations else {})},
+        "spec": _without_values(obj.get("spec") or {}),
+    }
+
+
+def _without_values(value: object) -> object:
+    """Literal values of variables are hidden: many are credentials, and what is printed is kept in logs."""
+    if isinstance(value, list):
+        return [_without_values(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    shown = {name: _variables(below) if name == "env" else _without_values(below) for name, below in value.items()}
+    return dict(shown)
+
+
+def _variables(env: object) -> object:
+    if not isinstance(env, list):
+        return env
+    return [{**one, "value": "(hidden)"} if isinstance(one, dict) and "value" in one else one for one in env]
+
+
+def as_yaml(*objects: JsonObject) -> str:
+    """The objects as one stream of documents."""
+    return yaml.dump_all(
+        objects, Dumper=_Dumper, sort_keys=False, allow_unicode=True, explicit_start=len(objects) > 1, width=110
+    )
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes also what only other readers of YAML take for a number, such as 1e3 and 08."""
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = "'" if _LIKE_A_NUMBER.match(text) else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _text)
+
+
+_PAGE: Final = 500
+
+
+@final
+@dataclass(slots=True)
+class Reading:
+    """What was found.
+
+    Attributes:
+        olds: objects of the old kinds.
+        findings: what cannot be mapped because it is no such object.
+        others: how many objects of other kinds were passed over.
+    """
+
+    olds: list[Old] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    others: Counter[str] = field(default_factory=Counter)
+
+
+def read_files(names: Iterable[str], namespace: str) -> Reading:
+    """Read documents from files, folders (with what is below them) and ``-``.
+
+    Args:
+        namespace: of namespaced objects that name none.
+
+    Raises:
+        UnreadableError: a file does not exist or is no YAML.
+    """
+    reading = Reading()
+    for name in names:
+        for _, document in documents(name):
+            _sort(document, namespace, reading)
+    return reading
+
+
+async def read_cluster(kube: KubeClient) -> Reading:
+    """Read all objects of the old kinds; kinds that the cluster does not know have no objects."""
+    reading = Reading()
+    for kind in OLD_KINDS:
+        async for body in _listed(kube, kind):
+            reading.olds.append(Old(kind, body))
+    return reading
+
+
+async def _listed(kube: KubeClient, kind: OldKind) -> AsyncIterator[JsonObject]:
+    token = ""
+    while True:
+        try:
+            page = await kube.list(kind, limit=_PAGE, continue_token=token)
+        except ApiError as error:
+            if error.is_not_found:
+                return
+            raise
+        for body in page.items:
+            yield body
+        token = page.continue_token
+        if not token:
+            return
+
+
+def _sort(document: object, namespace: str, reading: Reading) -> None:
+    if document is None:
+        return
+    if not isinstance(document, dict):
+        reading.others["documents that are no objects"] += 1
+        return
+    kind = str(document.get("kind") or "documents without a kind")
+    items = document.get("items")
+    if kind.endswith("List") and isinstance(items, list):
+        for item in items:
+            _sort(item, namespace, reading)
+        return
+    group = str(document.get("apiVersion") or "").partition("/")[0]
+    known = old_kind(group, kind)
+    if known is not None:
+        reading.olds.append(Old(known, _placed(document, known, namespace)))
+    elif group in OLD_GROUPS:
+        metadata = document.get("metadata")
+        name = str(metadata.get("name") or "") if isinstance(metadata, dict) else ""
+        origin = Origin(group, kind, "", name)
+        reading.findings.append(Finding(Weight.LOST, str(origin), "kind", f"{group} has no kind {kind} that is known"))
+    else:
+        reading.others[kind] += 1
+
+
+def _placed(body: JsonObject, kind: OldKind, namespace: str) -> JsonObject:
+    metadata = body.get("metadata")
+    if not kind.namespaced or not isinstance(metadata, dict) or metadata.get("namespace"):
+        return body
+    return {**body, "metadata": {**metadata, "namespace": namespace}}
+
 
 MANAGER: Final = "aim-migrate"
 UNMAPPED: Final = 1

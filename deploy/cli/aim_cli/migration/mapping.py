@@ -1,21 +1,165 @@
 """Today's objects from old ones: rules by kind, then what today's schema has no place for (RC-130…RC-148)."""
 
 from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Final, final
 
-from aim_cli.migration.adding import completed
-from aim_cli.migration.caches import Templates, map_model_cache, map_template_cache
-from aim_cli.migration.configs import map_kaiwo_config, map_namespace_config, map_runtime_config
-from aim_cli.migration.draft import Draft
-from aim_cli.migration.findings import Finding, Origin, Weight
-from aim_cli.migration.kinds import CONFIG_KINDS, KAIWO_CONFIG, NAMESPACE_CONFIG, OLD_GROUP, OLD_KINDS, OldKind
-from aim_cli.migration.metadata import map_annotations, map_labels
-from aim_cli.migration.models import map_model, map_template
-from aim_cli.migration.services import map_service
-from aim_cli.migration.unknown import without_unknown
-from aim_domain import DEFAULT_NAME
+from aim_cli.migration.draft import (
+    CONFIG_KINDS,
+    KAIWO_CONFIG,
+    NAMESPACE_CONFIG,
+    OLD_GROUP,
+    OLD_KINDS,
+    Draft,
+    Finding,
+    OldKind,
+    Origin,
+    Weight,
+    completed,
+)
+from aim_cli.migration.specs import (
+    map_kaiwo_config,
+    map_model,
+    map_namespace_config,
+    map_runtime_config,
+    map_service,
+    map_template,
+)
+from aim_domain import DEFAULT_NAME, TemplateScope, labels
+from aim_domain.crd.structure import resource_schema
 from controller_runtime import JsonObject, Kind
+
+_S3: Final = "s3://"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Templates:
+    """Templates that are known, old or today's, as namespace and name; the namespace of cluster templates is empty.
+
+    Attributes:
+        known: all of them.
+        regenerated: those that the old operator made from models, which today's makes anew under names of its own.
+    """
+
+    known: AbstractSet[tuple[str, str]] = frozenset()
+    regenerated: AbstractSet[tuple[str, str]] = frozenset()
+
+    def scope(self, namespace: str, name: str) -> TemplateScope | None:
+        """Where a template of that name is found from a namespace, as a service would."""
+        if (namespace, name) in self.known:
+            return TemplateScope.NAMESPACE
+        return TemplateScope.CLUSTER if ("", name) in self.known else None
+
+    def tell_regenerated(self, draft: Draft, field: str, name: object) -> None:
+        """Remark that a reference leads to a template that gets another name."""
+        if {(draft.origin.namespace, name), ("", name)} & self.regenerated:
+            draft.tell(
+                Weight.CHANGED,
+                field,
+                f"template {name} was generated from a model and is generated again, under a name of today: "
+                "correct the reference, or leave it out to have the best one selected",
+            )
+
+
+def map_template_cache(draft: Draft, templates: Templates) -> bool:
+    """AIMTemplateCache; whether there is enough to make one of today."""
+    name = draft.block().get("templateName")
+    templates.tell_regenerated(draft, "spec.templateName", name)
+    scope = templates.scope(draft.origin.namespace, name) if isinstance(name, str) else None
+    if scope is not None:
+        draft.put(scope.value, "templateScope")
+    if draft.block().get("templateScope"):
+        return True
+    draft.lose(
+        "spec.templateName",
+        f"no template {name} was found, so that the required templateScope is unknown; migrate the template as well, "
+        "or write the AIMTemplateCache by hand",
+    )
+    return False
+
+
+def map_model_cache(draft: Draft) -> None:
+    """AIMModelCache, which is an AIMArtifact today."""
+    draft.move(["downloadImage"], ["modelDownloadImage"])
+    uri = draft.block().get("sourceUri")
+    if isinstance(uri, str) and uri.startswith(_S3) and not draft.block().get("modelId"):
+        draft.lose("spec.modelId", "an S3 source does not tell it; set spec.modelId (org/name) on the AIMArtifact")
+    draft.tell(
+        Weight.CHANGED, "status", "volumes of old caches are not adopted: the weights are downloaded once more (RC-139)"
+    )
+
+
+_PREFIX: Final = f"{OLD_GROUP}/"
+_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+_OLD_MANAGER: Final = "aim-controller"
+_KEYS: Final[dict[str, tuple[str, ...]]] = {
+    "template": (labels.TEMPLATE,),
+    "model-id": (labels.MODEL,),
+    "aim-image": (labels.MODEL,),
+    "template.metric": (labels.TEMPLATE_METRIC,),
+    "template.precision": (labels.TEMPLATE_PRECISION,),
+    "service-name": (labels.SERVICE, labels.SERVICE_NAME),
+}
+_ORIGINS: Final = {
+    "derived-template": labels.ORIGIN_DERIVED,
+    "auto-generated": labels.ORIGIN_AUTO_GENERATED,
+    "auto-created": labels.ORIGIN_AUTO_GENERATED,
+}
+
+
+def map_labels(old: JsonObject) -> JsonObject:
+    """Labels under today's keys; what is not known stays as it is.
+
+    >>> map_labels({"aim.silogen.ai/service-name": "chat", "team": "a"})
+    {'aim.eai.amd.com/service': 'chat', 'aim.eai.amd.com/service.name': 'chat', 'team': 'a'}
+    """
+    new: JsonObject = {}
+    for key, value in old.items():
+        short = key.removeprefix(_PREFIX) if key.startswith(_PREFIX) else ""
+        if short in _KEYS:
+            new.update({today: value for today in _KEYS[short] if today not in new})
+        elif short in _ORIGINS:
+            new[labels.ORIGIN] = _ORIGINS[short]
+        elif key == labels.APP_MANAGED_BY and value == _OLD_MANAGER:
+            new[key] = labels.APP_MANAGED_BY_ENGINE
+        else:
+            new[key] = value
+    return new
+
+
+def map_annotations(old: JsonObject, *origins: Origin) -> JsonObject:
+    """Annotations under today's keys, and where the object came from."""
+    kept = {key: value for key, value in old.items() if key != _LAST_APPLIED}
+    return {**map_labels(kept), labels.ANNOTATION_MIGRATED_FROM: ", ".join(origin.text for origin in origins)}
+
+
+def without_unknown(kind: Kind[Any], spec: JsonObject, lose: Callable[[str], None]) -> JsonObject:
+    """The spec as far as the kind has its fields; ``lose`` is told the path of each other."""
+    known: JsonObject = _spec_schema(kind)
+    kept = _known(spec, known, "spec", lose)
+    return kept if isinstance(kept, dict) else {}
+
+
+@cache
+def _spec_schema(kind: Kind[Any]) -> JsonObject:
+    schema: JsonObject = resource_schema(kind.model)["properties"]["spec"]
+    return schema
+
+
+def _known(value: object, schema: JsonObject, path: str, lose: Callable[[str], None]) -> object:
+    if schema.get("x-kubernetes-preserve-unknown-fields"):
+        return value
+    if isinstance(value, dict) and "properties" in schema:
+        properties = schema["properties"]
+        for name in sorted(value.keys() - properties.keys()):
+            lose(f"{path}.{name}")
+        return {n: _known(v, properties[n], f"{path}.{n}", lose) for n, v in value.items() if n in properties}
+    if isinstance(value, list) and "items" in schema:
+        return [_known(item, schema["items"], f"{path}[{number}]", lose) for number, item in enumerate(value)]
+    return value
 
 
 @final

@@ -6,12 +6,20 @@ from datetime import datetime
 from typing import Final
 
 from aim_cli.answer import Answer, columns
-from aim_cli.cluster.refs import Cluster, JsonObject
-from aim_cli.cluster.refusals import remarks, require
-from aim_cli.cluster.resources import AIM_ARTIFACT, AIM_CLUSTER_RUNTIME_CONFIG, CLAIM, NAMESPACE, POD
+from aim_cli.cluster.refs import (
+    AIM_ARTIFACT,
+    AIM_CLUSTER_RUNTIME_CONFIG,
+    CLAIM,
+    NAMESPACE,
+    POD,
+    Cluster,
+    JsonObject,
+    remarks,
+    require,
+)
 from aim_cli.cluster.states import state_of
 from aim_cli.cluster.targets import Where, nothing
-from aim_cli.sizes import age, told_size
+from aim_cli.units import age, told_size
 from aim_cli.why.holders import Holder, holders
 from aim_domain import labels
 from controller_runtime import quantity

@@ -11,8 +11,7 @@ from urllib.parse import quote
 import urllib3
 
 from aim_cli.cluster.asking import KubeReader
-from aim_cli.cluster.refs import Cluster, JsonObject, Ref, ref_of
-from aim_cli.cluster.resources import POD
+from aim_cli.cluster.refs import POD, Cluster, JsonObject, Ref, ref_of
 from aim_cli.objects.tree import references, used_by
 from aim_domain import labels
 from aim_domain.naming import inference_service_name, optional_label_value

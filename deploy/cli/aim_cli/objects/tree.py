@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from aim_cli.answer import Answer
-from aim_cli.cluster.refs import Cluster, JsonObject, Ref, ref_of
-from aim_cli.cluster.refusals import remarks, require
-from aim_cli.cluster.resources import (
+from aim_cli.cluster.refs import (
     AIM_ARTIFACT,
     AIM_CLUSTER_MODEL,
     AIM_CLUSTER_SERVICE_TEMPLATE,
@@ -26,6 +24,12 @@ from aim_cli.cluster.resources import (
     JOB,
     KNOWN,
     POD,
+    Cluster,
+    JsonObject,
+    Ref,
+    ref_of,
+    remarks,
+    require,
 )
 from aim_cli.cluster.states import Weight, state_of, weight_of
 from aim_cli.errors import Exit

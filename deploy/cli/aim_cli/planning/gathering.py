@@ -6,9 +6,7 @@ from typing import Any
 
 from aim_cli.answer import Answer
 from aim_cli.cluster.asking import KubeReader
-from aim_cli.cluster.refs import JsonObject
-from aim_cli.cluster.refusals import NO_SUCH_KIND
-from aim_cli.cluster.resources import POD, Resource
+from aim_cli.cluster.refs import NO_SUCH_KIND, POD, JsonObject, Resource
 from aim_cli.cluster.targets import Where as Place
 from aim_cli.errors import CliError, TargetError
 from aim_cli.log.connecting import history
@@ -20,8 +18,8 @@ from aim_cli.running import waited
 from aim_cli.services import services
 from aim_domain.kinds import kind_of
 from controller_runtime import FACTS, Key, Part
-from controller_runtime.bus.subjects import FACTS_PART
 from controller_runtime.kube.errors import ApiError
+from controller_runtime.log.wire.subjects import FACTS_PART
 
 _UNCHANGED_BY_PLAN = ("managedFields", "resourceVersion", "generation")
 

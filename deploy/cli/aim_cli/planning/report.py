@@ -13,7 +13,7 @@ from aim_cli.cluster.targets import kind_called
 from aim_cli.errors import Exit
 from aim_cli.installation.overview import GPU
 from aim_cli.planning.sandbox import Sandbox, Step, Where
-from aim_cli.sizes import bytes_of
+from aim_cli.units import bytes_of
 from aim_domain import AIMService, gpu_model_of
 from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, NODES, RUNTIME_CONFIGS, SERVICES
 from aim_domain.runtimeconfig.resolve import effective_name
@@ -21,7 +21,7 @@ from aim_serving.reconcile import look_up
 from aim_serving.template import TemplateResult
 from aim_serving.template_selection import traits_of
 from controller_runtime import ClassifiedError, Key
-from controller_runtime.bus.view import WorldView
+from controller_runtime.log.cache.view import WorldView
 
 _SHOWN: Final = ("type", "status", "reason", "message")
 _STALE: Final = re.compile(r"was not found, but the view of (\S+) is stale: [^;]*; waiting for it")

@@ -11,15 +11,22 @@ from itertools import count
 from typing import Any, Final
 
 from controller_runtime import ClassifiedError, JsonObject, Key, Part, Plan, Reconciler, ServiceDefinition, timestamp
-from controller_runtime.bus.entry import Entry, Version
-from controller_runtime.bus.published import published_form
-from controller_runtime.bus.view import WorldView
-from controller_runtime.bus.world import World
+from controller_runtime.log.cache.store import World
+from controller_runtime.log.cache.view import WorldView
+from controller_runtime.log.wire.part import published_form
+from controller_runtime.log.wire.version import Entry, Version
 from controller_runtime.manager.context import paused_indexes
-from controller_runtime.manager.facts import FACTS_BY_OWNER
-from controller_runtime.reconcile.child_body import Target, foreign_owner, in_order, to_create, to_update, with_owner
+from controller_runtime.manager.effects import FACTS_BY_OWNER
+from controller_runtime.reconcile.child import (
+    Target,
+    foreign_owner,
+    in_order,
+    needs_apply,
+    to_create,
+    to_update,
+    with_owner,
+)
 from controller_runtime.reconcile.decide import Decision, decide
-from controller_runtime.reconcile.difference import needs_apply
 from controller_runtime.reconcile.plan import Child, WriteMode
 
 _EPOCH: Final = "plan"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from aim_cli.answer import Answer, Form, answered, tell
 from aim_cli.cluster.asking import reading
-from aim_cli.cluster.refusals import require
+from aim_cli.cluster.refs import require
 from aim_cli.cluster.targets import Where, kind_called, nothing, targets
 from aim_cli.errors import TO_BROKER, CliError, Exit, UnreachableError
 from aim_cli.why.command import Told, answer, why

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from aim_cli.cluster.refs import JsonObject
-from aim_cli.sizes import bytes_of, told_size
+from aim_cli.units import bytes_of, told_size
 from aim_domain import labels
 
 REASONS: Final = {"NamespaceQuotaExceeded": False, "ClusterQuotaExceeded": True, "WaitingForEviction": False}

@@ -11,11 +11,9 @@ from typing import Annotated
 import typer
 import uvloop
 
-from aim_local.actors.actor_set import UnknownActorError, parse_actors
 from aim_local.actors.cluster import SimulatedCluster
-from aim_local.actors.failure_api import failure_api
-from aim_local.actors.settings import ActorSettings
-from aim_local.actors.weights import Weights
+from aim_local.actors.failures import failure_api
+from aim_local.actors.settings import ActorSettings, UnknownActorError, Weights, parse_actors
 from aim_local.engine import Backends, engine
 from aim_local.hub import local_hub
 from controller_runtime import KubeClient, TransportSettings, __version__, load_connection

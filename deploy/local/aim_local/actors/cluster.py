@@ -1,21 +1,30 @@
 """The chosen actors together, over one client."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol, final
 
-from aim_domain import kinds
-from aim_local.actors.actor_set import Actor
-from aim_local.actors.binder import Binder
-from aim_local.actors.container_logs import ContainerLogs
+import trustme
+from starlette.applications import Starlette
+from starlette.datastructures import QueryParams
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from aim_domain import kinds, labels
+from aim_domain.naming import predictor_name
 from aim_local.actors.deployments import Deployments
+from aim_local.actors.failures import WantedFailures
 from aim_local.actors.gateways import Gateways
 from aim_local.actors.hpa import HorizontalPodAutoscalers, by_target
-from aim_local.actors.informer import Grouping, Informer
-from aim_local.actors.jobs import Jobs
+from aim_local.actors.job_decision import next_step, pod_for
 from aim_local.actors.keda import Keda
-from aim_local.actors.kinds import (
+from aim_local.actors.kserve import SERVING_CONTAINER, KServe, model_name
+from aim_local.actors.kubelet import Kubelet, NodeContext
+from aim_local.actors.objects import (
     COLLECTOR,
     DEPLOYMENT,
     PERSISTENT_VOLUME,
@@ -23,25 +32,194 @@ from aim_local.actors.kinds import (
     SCALED_OBJECT,
     SERVICE,
     STORAGE_CLASS,
+    annotations_of,
+    by_controller,
+    is_going,
+    is_ready,
+    labels_of,
+    pod_groups,
+    predictor_group,
+    uid_of,
 )
-from aim_local.actors.kserve import KServe
-from aim_local.actors.kubelet import Kubelet
-from aim_local.actors.kubelet_server import kubelet_server
-from aim_local.actors.nodes import register_nodes, renew_leases
-from aim_local.actors.objects import by_controller
-from aim_local.actors.pod_groups import pod_groups
-from aim_local.actors.pod_run import NodeContext
-from aim_local.actors.scheduler import Scheduler
-from aim_local.actors.serving_pods import ServingPods
-from aim_local.actors.settings import ActorSettings
-from aim_local.actors.storage import by_claim
-from aim_local.actors.volumes import Volumes, register_storage_classes
-from aim_local.actors.wanted_failures import WantedFailures
-from aim_local.actors.workers import Workers
-from aim_local.actors.writer import Writer
+from aim_local.actors.programs import ContainerKey, ContainerLogs, Wanted
+from aim_local.actors.runtime import Grouping, Informer, Workers, Writer
+from aim_local.actors.scheduler import Scheduler, register_nodes, renew_leases
+from aim_local.actors.settings import Actor, ActorSettings
+from aim_local.actors.volumes import (
+    SELECTED_NODE,
+    Volumes,
+    bound_claim,
+    by_claim,
+    claim_uid,
+    is_bound,
+    modes,
+    register_storage_classes,
+    waits_for_consumer,
+)
 from aim_local.engine import Backends
-from controller_runtime import ApiError, KubeClient
+from aim_local.serving import serving
+from controller_runtime import ApiError, JsonObject, Key, KubeClient
+from controller_runtime.kinds import JOB, PERSISTENT_VOLUME_CLAIM, POD
 from controller_runtime.kube.kinds import ResourceKind
+
+
+@asynccontextmanager
+async def kubelet_server(logs: ContainerLogs, port: int = 0) -> AsyncIterator[int]:
+    """Serve the logs; yields the port, a free one unless given."""
+    application = Starlette(routes=[Route("/containerLogs/{namespace}/{pod}/{container}", _Handler(logs).get)])
+    async with serving(application, port, tls=await asyncio.to_thread(_tls)) as bound:
+        yield bound
+
+
+class _Handler:
+    def __init__(self, logs: ContainerLogs) -> None:
+        self._logs = logs
+
+    async def get(self, request: Request) -> Response:
+        """GET of a log."""
+        names, query = request.path_params, request.query_params
+        key = ContainerKey(names["namespace"], names["pod"], names["container"])
+        previous = query.get("previous") == "true"
+        log = self._logs.find(key, previous=previous)
+        if log is None:
+            return PlainTextResponse(_why_missing(key, previous=previous), 400)
+        wanted = Wanted(_number(query.get("tailLines")), _since(query), query.get("timestamps") == "true")
+        if query.get("follow") == "true":
+            return StreamingResponse(log.follow(wanted), media_type="text/plain")
+        return PlainTextResponse(log.read(wanted, _number(query.get("limitBytes"))))
+
+
+def _why_missing(key: ContainerKey, *, previous: bool) -> str:
+    if previous:
+        return f'previous terminated container "{key.container}" in pod "{key.pod}" not found'
+    return f'container "{key.container}" in pod "{key.pod}" is waiting to start: ContainerCreating'
+
+
+def _since(query: QueryParams) -> datetime | None:
+    if (seconds := _number(query.get("sinceSeconds"))) is not None:
+        return datetime.now(UTC) - timedelta(seconds=seconds)
+    return datetime.fromisoformat(query["sinceTime"]) if query.get("sinceTime") else None
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdecimal() else None
+
+
+def _tls() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    trustme.CA().issue_cert("127.0.0.1", "localhost").configure_cert(context)
+    return context
+
+
+@final
+class Jobs:
+    """Acts on each Job when it or one of its pods changes; ``pods`` are grouped by controller."""
+
+    def __init__(self, writer: Writer, settings: ActorSettings, jobs: Informer, pods: Informer) -> None:
+        self._writer = writer
+        self._settings = settings
+        self._jobs = jobs
+        self._pods = pods
+        self.workers = Workers("jobs", self._handle)
+        jobs.listen(lambda key, _: self.workers.add(key))
+        pods.listen(self._on_pod)
+
+    def _on_pod(self, key: Key, pod: JsonObject) -> None:
+        for owner in pod["metadata"].get("ownerReferences") or ():
+            if owner.get("controller") and owner["kind"] == JOB.kind:
+                self.workers.add(Key(key.namespace, owner["name"]))
+
+    async def _handle(self, key: Key) -> float | None:
+        job = self._jobs.get(key)
+        if job is None or is_going(job):
+            return None
+        pods = list(self._pods.group(uid_of(job)).values())
+        step = next_step(job, pods, datetime.now(UTC), self._settings.retry_delay)
+        if step.expired:
+            await self._writer.delete(JOB, job)
+            return None
+        if step.create is not None:
+            await self._create(job, step.create)
+        for pod in step.stop_pods:
+            await self._writer.delete(POD, pod)
+        if step.status is not None:
+            written = await self._writer.status(JOB, job, step.status)
+            if written is not None:
+                self._jobs.put(written)
+        return step.again
+
+    async def _create(self, job: JsonObject, attempt: int) -> None:
+        pod = pod_for(job, attempt)
+        if self._pods.get(Key.of(pod)) is not None:
+            return
+        created = await self._writer.create(POD, pod)
+        if created is not None:
+            self._pods.put(created)
+
+
+_WAITING: Final = "waiting for first consumer to be created before binding"
+
+
+@final
+class Binder:
+    """Acts on each claim when it or its volume changes."""
+
+    def __init__(self, writer: Writer, *, claims: Informer, volumes: Informer, classes: Informer) -> None:
+        """``volumes`` are grouped with `by_claim`."""
+        self._writer = writer
+        self._claims = claims
+        self._volumes = volumes
+        self._classes = classes
+        self.workers = Workers("binder", self._handle)
+        claims.listen(lambda key, _: self.workers.add(key))
+        volumes.listen(self._on_volume)
+
+    def _on_volume(self, _: Key, volume: JsonObject) -> None:
+        claim = volume["spec"].get("claimRef")
+        if claim:
+            self.workers.add(Key(claim["namespace"], claim["name"]))
+
+    async def _handle(self, key: Key) -> None:
+        claim = self._claims.get(key)
+        if claim is None or is_going(claim) or is_bound(claim):
+            return
+        uid = uid_of(claim)
+        volume = next((one for one in self._volumes.group(str(key)).values() if claim_uid(one) == uid), None)
+        if volume is not None:
+            await self._bind(claim, volume)
+        elif waits_for_consumer(claim, self._classes) and SELECTED_NODE not in annotations_of(claim):
+            await self._writer.event(PERSISTENT_VOLUME_CLAIM, claim, "WaitForFirstConsumer", _WAITING, warning=False)
+
+    async def _bind(self, claim: JsonObject, volume: JsonObject) -> None:
+        await self._writer.status(PERSISTENT_VOLUME, volume, {"phase": "Bound"})
+        claim = await self._writer.apply(PERSISTENT_VOLUME_CLAIM, bound_claim(claim, volume))
+        status = {"phase": "Bound", "accessModes": modes(claim), "capacity": volume["spec"]["capacity"]}
+        self._claims.put_if(await self._writer.status(PERSISTENT_VOLUME_CLAIM, claim, status))
+
+
+@final
+class ServingPods:
+    """Keeps the backends right as pods come, get ready and go; ``pods`` are grouped with `pod_groups`."""
+
+    def __init__(self, backends: Backends, pods: Informer) -> None:
+        self._backends = backends
+        self._pods = pods
+        pods.listen(self._on_pod)
+
+    def _on_pod(self, key: Key, pod: JsonObject) -> None:
+        name = labels_of(pod).get(labels.KSERVE_INFERENCE_SERVICE)
+        if not name:
+            return
+        service = Key(key.namespace, name)
+        pods = list(self._pods.group(predictor_group(service)).values())
+        if not pods:
+            self._backends.remove(service)
+            return
+        containers = pods[-1]["spec"]["containers"]
+        own = next((one for one in containers if one["name"] == SERVING_CONTAINER), containers[0])
+        ready = [one["metadata"]["name"] for one in pods if is_ready(one)]
+        self._backends.update(Key(key.namespace, predictor_name(name)), service, model_name(own, name), ready)
+
 
 _MANAGERS: Final = {
     Actor.NODES: "kubelet",

@@ -1,21 +1,164 @@
 """The horizontal pod autoscaler: scales Deployments to what metrics ask for, which an annotation says."""
 
 import asyncio
-from typing import final
+from dataclasses import dataclass
+from typing import Final, final
 
 from aim_domain import labels
-from aim_local.actors.asked_replicas import asked_replicas
-from aim_local.actors.failures import Failure
-from aim_local.actors.hpa_status import Outcome, desired_replicas, recommendation, status_for
-from aim_local.actors.informer import Informer
-from aim_local.actors.kinds import DEPLOYMENT
-from aim_local.actors.objects import is_going, labels_of, now_text
+from aim_local.actors.failures import Failure, WantedFailures
+from aim_local.actors.objects import (
+    DEPLOYMENT,
+    LOCAL_PREFIX,
+    annotations_of,
+    condition,
+    is_going,
+    labels_of,
+    now_text,
+    timed,
+)
+from aim_local.actors.runtime import Informer, Workers, Writer
 from aim_local.actors.settings import ActorSettings
-from aim_local.actors.wanted_failures import WantedFailures
-from aim_local.actors.workers import Workers
-from aim_local.actors.writer import Writer
-from controller_runtime import JsonObject, Key
+from controller_runtime import JsonObject, Key, quantity
 from controller_runtime.kinds import HORIZONTAL_POD_AUTOSCALER
+
+REPLICAS_ANNOTATION: Final = LOCAL_PREFIX + "replicas"
+"""On an InferenceService, or on the autoscaler, which counts first."""
+
+
+def asked_replicas(*places: JsonObject | None) -> int:
+    """The number in the first of these objects that tells one; 0 if the metrics ask for nothing."""
+    told = (annotations_of(one).get(REPLICAS_ANNOTATION, "") for one in places if one)
+    return next((int(text) for text in told if text.isdecimal()), 0)
+
+
+_ABLE, _ACTIVE, _LIMITED = "AbleToScale", "ScalingActive", "ScalingLimited"
+_CALCULATED: Final = "the HPA was able to successfully calculate a replica count from "
+_UNABLE: Final = "the HPA was unable to compute the replica count: "
+_WITHIN: Final = ("DesiredWithinRange", "the desired count is within the acceptable range")
+_FEW: Final = ("TooFewReplicas", "the desired replica count is less than the minimum replica count")
+_MANY: Final = ("TooManyReplicas", "the desired replica count is more than the maximum replica count")
+_RESTS: Final = ("ScalingDisabled", "scaling is disabled since the replica count of the target is zero")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one look.
+
+    Attributes:
+        current: replicas of the target; None without a target.
+        desired: replicas that it gets.
+        asked: replicas that the metrics ask for; 0 if they ask for nothing.
+        rescaled: whether the target was changed.
+        failed: whether the metrics can't be had.
+    """
+
+    current: int | None
+    desired: int
+    asked: int
+    rescaled: bool
+    failed: bool
+
+    @property
+    def rests(self) -> bool:
+        """Whether somebody else has taken the last replica: an autoscaler never brings one back."""
+        return self.current == 0
+
+
+def recommendation(autoscaler: JsonObject, asked: int) -> int:
+    """Replicas that the metrics ask for; one at least by CPU or memory, of which every pod uses some."""
+    by_resource = any("resource" in one for one in autoscaler["spec"].get("metrics") or ())
+    return max(1, asked) if by_resource else asked
+
+
+def desired_replicas(autoscaler: JsonObject, asked: int, current: int | None, *, failed: bool) -> int:
+    """Within the bounds, what is asked for; without metrics, what there is; none, where there is none."""
+    if current == 0:
+        return 0
+    spec = autoscaler["spec"]
+    wished = current or 0 if failed else asked
+    return int(max(spec.get("minReplicas", 1), min(spec["maxReplicas"], wished)))
+
+
+def status_for(autoscaler: JsonObject, outcome: Outcome, now: str) -> JsonObject:
+    """The status; equal to the present one when nothing is new."""
+    present = autoscaler.get("status") or {}
+    before = present.get("conditions") or ()
+    if outcome.current is None:
+        name = autoscaler["spec"]["scaleTargetRef"]["name"]
+        why = f'the HPA controller was unable to get the target\'s current scale: deployments.apps "{name}" not found'
+        wanted = [condition(_ABLE, False, "FailedGetScale", why)]
+        kept = {"currentReplicas": 0, "desiredReplicas": 0}
+        return {**kept, "conditions": timed(wanted, before, now)}
+    wanted = [_able(outcome), _active(autoscaler, outcome)]
+    computed = not outcome.failed and not outcome.rests
+    if computed:
+        wanted.append(_limited(autoscaler, outcome))
+    status: JsonObject = {
+        "currentReplicas": outcome.current,
+        "desiredReplicas": outcome.desired,
+        "conditions": timed(wanted, before, now),
+    }
+    if computed:
+        status["currentMetrics"] = [_measured(one, outcome) for one in autoscaler["spec"].get("metrics") or ()]
+    scaled = now if outcome.rescaled else present.get("lastScaleTime")
+    return {**status, "lastScaleTime": scaled} if scaled else status
+
+
+def _able(outcome: Outcome) -> JsonObject:
+    if outcome.rescaled:
+        why = f"the HPA controller was able to update the target scale to {outcome.desired}"
+        return condition(_ABLE, True, "SucceededRescale", why)
+    return condition(_ABLE, True, "ReadyForNewScale", "recommended size matches current size")
+
+
+def _active(autoscaler: JsonObject, outcome: Outcome) -> JsonObject:
+    if outcome.rests:
+        return condition(_ACTIVE, False, *_RESTS)
+    metric: JsonObject = next(iter(autoscaler["spec"].get("metrics") or ()), {})
+    if not outcome.failed:
+        return condition(_ACTIVE, True, "ValidMetricFound", _CALCULATED + _described(metric))
+    namespace = autoscaler["metadata"]["namespace"]
+    if "external" in metric:
+        name = metric["external"]["metric"]["name"]
+        why = f"unable to get external metric {namespace}/{name}: unable to fetch metrics from external metrics API"
+        return condition(_ACTIVE, False, "FailedGetExternalMetric", _UNABLE + why)
+    name = (metric.get("resource") or {}).get("name", "cpu")
+    why = f"failed to get {name} utilization: unable to get metrics for resource {name}: no metrics returned"
+    return condition(_ACTIVE, False, "FailedGetResourceMetric", f"{_UNABLE}{why} from resource metrics API")
+
+
+def _described(metric: JsonObject) -> str:
+    if "external" in metric:
+        selector = metric["external"]["metric"].get("selector") or {}
+        pairs = "".join(f"{name}: {value}," for name, value in (selector.get("matchLabels") or {}).items())
+        requirements = "MatchExpressions:[]LabelSelectorRequirement{},"
+        shown = f"&LabelSelector{{MatchLabels:map[string]string{{{pairs}}},{requirements}}}"
+        return f"external metric {metric['external']['metric']['name']}({shown})"
+    resource = metric.get("resource") or {}
+    return f"{resource.get('name', 'cpu')} resource utilization (percentage of request)"
+
+
+def _limited(autoscaler: JsonObject, outcome: Outcome) -> JsonObject:
+    spec = autoscaler["spec"]
+    if outcome.asked > spec["maxReplicas"]:
+        return condition(_LIMITED, True, *_MANY)
+    if outcome.asked < spec.get("minReplicas", 1):
+        return condition(_LIMITED, True, *_FEW)
+    return condition(_LIMITED, False, *_WITHIN)
+
+
+def _measured(metric: JsonObject, outcome: Outcome) -> JsonObject:
+    """What makes the autoscaler ask for what it asks for: so often the target for each replica that there is."""
+    if "external" in metric:
+        external = metric["external"]
+        share = "value" if "value" in external["target"] else "averageValue"
+        target = quantity.parse_or_none(external["target"].get(share)) or quantity.parse(0)
+        amount = quantity.parse(f"{target.milli * outcome.asked // (outcome.current or 1)}m")
+        return {"type": "External", "external": {"metric": external["metric"], "current": {share: str(amount)}}}
+    resource = metric.get("resource") or {}
+    used = int((resource.get("target") or {}).get("averageUtilization", 0)) * outcome.asked // (outcome.current or 1)
+    current = {"averageUtilization": used, "averageValue": "0"}
+    return {"type": "Resource", "resource": {"name": resource.get("name", "cpu"), "current": current}}
 
 
 @final

@@ -1,11 +1,22 @@
-"""Small readings and writings of undecoded objects, shared by the actors."""
+"""Small readings and writings of undecoded objects, shared by the actors; kinds and groups of pods."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
-from controller_runtime import JsonObject, canonical
+from aim_domain import labels
+from aim_local.plain_kind import PlainKind
+from controller_runtime import JsonObject, Key, canonical
+
+SERVICE: Final = PlainKind("", "v1", "Service", "services", True)
+PERSISTENT_VOLUME: Final = PlainKind("", "v1", "PersistentVolume", "persistentvolumes", False)
+STORAGE_CLASS: Final = PlainKind("storage.k8s.io", "v1", "StorageClass", "storageclasses", False)
+DEPLOYMENT: Final = PlainKind("apps", "v1", "Deployment", "deployments", True)
+REPLICA_SET: Final = PlainKind("apps", "v1", "ReplicaSet", "replicasets", True)
+SCALED_OBJECT: Final = PlainKind("keda.sh", "v1alpha1", "ScaledObject", "scaledobjects", True)
+COLLECTOR: Final = PlainKind("opentelemetry.io", "v1beta1", "OpenTelemetryCollector", "opentelemetrycollectors", True)
+
 
 LOCAL_PREFIX: Final = "local.aim/"
 """Annotations with this prefix speak to the actors."""
@@ -115,3 +126,31 @@ def is_ready(pod: JsonObject) -> bool:
     conditions = (pod.get("status") or {}).get("conditions") or ()
     ready = any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
     return ready and not is_going(pod)
+
+
+_PREDICTOR: Final = "predictor "
+_CLAIM: Final = "claim "
+
+
+def pod_groups(pod: JsonObject) -> tuple[str, ...]:
+    """All groups of a pod."""
+    namespace, name = pod["metadata"]["namespace"], labels_of(pod).get(labels.KSERVE_INFERENCE_SERVICE)
+    served = (predictor_group(Key(namespace, name)),) if name else ()
+    return (*by_controller(pod), *served, *map(claim_group, claims_of(pod)))
+
+
+def predictor_group(inference_service: Key) -> str:
+    """The group of an InferenceService's pods."""
+    return f"{_PREDICTOR}{inference_service}"
+
+
+def claim_group(claim: Key) -> str:
+    """The group of the pods that mount a claim."""
+    return f"{_CLAIM}{claim}"
+
+
+def claims_of(pod: JsonObject) -> list[Key]:
+    """The claims that a pod mounts."""
+    volumes = pod["spec"].get("volumes") or ()
+    mounted = [volume["persistentVolumeClaim"] for volume in volumes if volume.get("persistentVolumeClaim")]
+    return [Key(pod["metadata"]["namespace"], one["claimName"]) for one in mounted]

@@ -1,27 +1,123 @@
-"""The scheduler: binds pods to our nodes in turn, once their claims are bound.
-
-What other pods use is not counted, so that a laptop's one node serves any number of models; a pod that asks for more
-accelerators than a whole node has finds no place.
-"""
+"""Nodes with their labels (DI-174…DI-186), and the scheduler that binds pods to them in turn."""
 
 import asyncio
+from datetime import UTC, datetime
 from itertools import count
 from typing import Final, final
 
-from aim_domain import DEFAULT_GPU_RESOURCE
-from aim_local.actors.failures import Failure
-from aim_local.actors.informer import Informer
-from aim_local.actors.objects import annotations_of, is_going, now_text
-from aim_local.actors.pod_groups import claim_group, claims_of
-from aim_local.actors.pod_status import unschedulable
+from aim_domain import DEFAULT_GPU_RESOURCE, labels
+from aim_local.actors.failures import Failure, WantedFailures
+from aim_local.actors.kubelet import unschedulable
+from aim_local.actors.objects import annotations_of, claim_group, claims_of, is_going, now_text
 from aim_local.actors.programs import role_of
+from aim_local.actors.runtime import Informer, Workers, Writer
 from aim_local.actors.settings import ActorSettings
-from aim_local.actors.storage import SELECTED_NODE, is_bound, waits_for_consumer
-from aim_local.actors.wanted_failures import WantedFailures
-from aim_local.actors.workers import Workers
-from aim_local.actors.writer import Writer
-from controller_runtime import JsonObject, Key
-from controller_runtime.kinds import PERSISTENT_VOLUME_CLAIM, POD
+from aim_local.actors.volumes import SELECTED_NODE, is_bound, waits_for_consumer
+from controller_runtime import JsonObject, Key, KubeError
+from controller_runtime.kinds import LEASE, NODE, PERSISTENT_VOLUME_CLAIM, POD
+
+_LEASES: Final = "kube-node-lease"
+_LEASE_SECONDS: Final = 40
+_RENEWED_AFTER: Final = 10.0
+_NOT_READY: Final = "node.kubernetes.io/not-ready"
+
+
+async def register_nodes(writer: Writer, settings: ActorSettings, kubelet_port: int) -> None:
+    """Announce the nodes once; whoever deletes one later means it."""
+    for name in settings.nodes:
+        node = await writer.apply(NODE, node_of(settings, name))
+        written = await writer.status(NODE, node, node_status(settings, name, kubelet_port, now_text()))
+        while written is not None and await _is_tainted(writer, written):
+            written = await writer.get(NODE, name)
+
+
+async def _is_tainted(writer: Writer, node: JsonObject) -> bool:
+    """Take away the taint that the API server gives a new node until its kubelet is ready, which this one is.
+
+    Returns whether that has to be tried again: controllers write to a new node at the same time.
+    """
+    taints = (node.get("spec") or {}).get("taints") or []
+    left = [one for one in taints if one["key"] != _NOT_READY]
+    if left == taints:
+        return False
+    return await writer.patch(NODE, node, {"spec": {"taints": left or None}}) is None
+
+
+async def renew_leases(writer: Writer, settings: ActorSettings) -> None:
+    """Tell a node lifecycle controller, where there is one, that the nodes live; until cancelled."""
+    while True:
+        try:
+            for name in settings.nodes:
+                await writer.apply(LEASE, _lease(name))
+        except KubeError:
+            # A server without the namespace has no such controller, and one that is away gets the next renewal.
+            pass
+        await asyncio.sleep(_RENEWED_AFTER)
+
+
+def _lease(node: str) -> JsonObject:
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": LEASE.kind,
+        "metadata": {"name": node, "namespace": _LEASES},
+        "spec": {"holderIdentity": node, "leaseDurationSeconds": _LEASE_SECONDS, "renewTime": now},
+    }
+
+
+def node_of(settings: ActorSettings, name: str) -> JsonObject:
+    """The node as it registers."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": {
+                "kubernetes.io/hostname": name,
+                "kubernetes.io/os": "linux",
+                "kubernetes.io/arch": "amd64",
+                labels.GPU_DEVICE_ID: settings.gpu_device_id,
+                f"{labels.GPU_DEVICE_ID}.{settings.gpu_device_id}": str(settings.gpus),
+                labels.GPU_VRAM: settings.gpu_vram,
+            },
+        },
+    }
+
+
+def node_status(settings: ActorSettings, name: str, kubelet_port: int, now: str) -> JsonObject:
+    """What the node offers."""
+    resources = {"amd.com/gpu": str(settings.gpus), "cpu": "128", "memory": "2Ti", "pods": "10000"}
+    ready = {
+        "type": "Ready",
+        "status": "True",
+        "reason": "KubeletReady",
+        "message": "kubelet is posting ready status",
+        "lastHeartbeatTime": now,
+        "lastTransitionTime": now,
+    }
+    return {
+        "capacity": resources,
+        "allocatable": resources,
+        "conditions": [ready],
+        "addresses": [
+            {"type": "InternalIP", "address": "127.0.0.1"},
+            {"type": "Hostname", "address": name},
+        ],
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": kubelet_port}},
+        "nodeInfo": {
+            "architecture": "amd64",
+            "operatingSystem": "linux",
+            "osImage": "simulated",
+            "kubeletVersion": "v1.34.0",
+            "kubeProxyVersion": "",
+            "containerRuntimeVersion": "local://1",
+            "kernelVersion": "",
+            "machineID": "",
+            "systemUUID": "",
+            "bootID": "",
+        },
+    }
+
 
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
 

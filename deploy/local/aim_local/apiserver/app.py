@@ -8,12 +8,12 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from aim_local.apiserver import discovery, openapi, status
-from aim_local.apiserver.aggregated import answer, asked_version
-from aim_local.apiserver.debugapi import PREFIX, DebugApi
+from aim_local.apiserver import discovery, status
+from aim_local.apiserver import discovery as openapi
+from aim_local.apiserver.debugapi import PREFIX, DebugApi, RequestKind, RequestLog
+from aim_local.apiserver.discovery import answer, asked_version
 from aim_local.apiserver.http import Handler, Middleware, Request
 from aim_local.apiserver.requestinfo import Target, field_manager, parse_target, user_agent, verb_of
-from aim_local.apiserver.requestlog import RequestKind, RequestLog
 from aim_local.apiserver.resourceapi import ResourceApi
 from aim_local.apiserver.resources import Registry
 from aim_local.serving import json_response

@@ -12,12 +12,11 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from aim_local.apiserver.app import App
-from aim_local.apiserver.debugapi import DebugApi
+from aim_local.apiserver.debugapi import DebugApi, RequestLog
 from aim_local.apiserver.faults import Crash, Faults
 from aim_local.apiserver.http import Handler, Middleware, Request
 from aim_local.apiserver.injection import Injector
 from aim_local.apiserver.life import Life
-from aim_local.apiserver.requestlog import RequestLog
 from aim_local.apiserver.resources import Registry
 from aim_local.apiserver.store import Limits, Store
 from aim_local.serving import HOST, Listener

@@ -1,7 +1,8 @@
-"""`/debug/…`: what only this server has, for tests and measurements; none of it is a Kubernetes API."""
+"""`/debug/…`: what only this server has: faults on demand and the count of requests."""
 
+from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Final, TypeAlias
 
 from pydantic import ValidationError
@@ -10,10 +11,63 @@ from starlette.responses import Response
 from aim_local.apiserver import status
 from aim_local.apiserver.faults import Armed, FaultRule, Faults, pinned
 from aim_local.apiserver.http import Request
-from aim_local.apiserver.requestlog import RequestLog
 from aim_local.apiserver.store import Store
 from aim_local.serving import json_response
 from controller_runtime import JsonObject
+
+KINDS_KEPT: Final = 2_000
+"""Kinds of requests that are told apart; paths, user agents and managers are whatever clients send."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestKind:
+    """What requests are counted by."""
+
+    verb: str
+    group: str
+    resource: str
+    subresource: str
+    user_agent: str
+    field_manager: str
+    status: int
+
+
+_OTHERS: Final = RequestKind("", "", "", "", "", "", 0)
+
+
+class RequestLog:
+    """Counters since the start or the last reset."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[RequestKind] = Counter()
+
+    def count(self, kind: RequestKind) -> None:
+        """Count one request; where there are too many kinds already, as one of the others."""
+        if kind not in self._counts and len(self._counts) >= KINDS_KEPT:
+            kind = _OTHERS
+        self._counts[kind] += 1
+
+    def reset(self) -> None:
+        """Start again from zero."""
+        self._counts.clear()
+
+    def report(self) -> JsonObject:
+        """All counters, the largest first."""
+        entries = [
+            {
+                "verb": kind.verb,
+                "group": kind.group,
+                "resource": kind.resource,
+                "subresource": kind.subresource,
+                "userAgent": kind.user_agent,
+                "fieldManager": kind.field_manager,
+                "status": kind.status,
+                "count": count,
+            }
+            for kind, count in self._counts.most_common()
+        ]
+        return {"total": self._counts.total(), "requests": entries}
+
 
 PREFIX: Final = "/debug/"
 

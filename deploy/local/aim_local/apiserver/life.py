@@ -1,4 +1,4 @@
-"""One life of the API server: the store and everything that works on it, from its start to its end or crash."""
+"""One life of the API server: the store, everything that works on it, and what time brings to an end."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,16 +6,61 @@ from typing import Final
 
 from aim_local.apiserver import customtypes
 from aim_local.apiserver.builtins import builtin_types
-from aim_local.apiserver.collector import Collector
-from aim_local.apiserver.deletion import Deleter
-from aim_local.apiserver.podlogs import PodLogs
+from aim_local.apiserver.deletion import Collector, Deleter
 from aim_local.apiserver.reading import Reader
 from aim_local.apiserver.resourceapi import ResourceApi
-from aim_local.apiserver.resources import Registry, ResourceType
+from aim_local.apiserver.resources import Key, Registry, ResourceType
 from aim_local.apiserver.store import Event, EventType, Limits, Store, Version
-from aim_local.apiserver.upkeep import Upkeep
+from aim_local.apiserver.subresources import PodLogs
 from aim_local.apiserver.writing import FieldValidation, WriteContext, Writer
 from controller_runtime import JsonObject, dumps, loads
+
+EVENT_SECONDS: Final = 3600.0
+"""How long an Event lives after it was last written: `--event-ttl` of the real server, by default."""
+EVENTS_KEPT: Final = 5_000
+"""Events that may be there at once; the oldest go first. The real server has a disk instead."""
+INTERVAL: Final = 5.0
+_EVENTS: Final = "events"
+
+
+class Upkeep:
+    """Ends what is old; `run` does so every few seconds.
+
+    Args:
+        store: whose Events and former versions are looked after.
+        clock: the wall clock in seconds.
+    """
+
+    def __init__(self, store: Store, clock: Callable[[], float]) -> None:
+        self._store = store
+        self._clock = clock
+        # In order of the last write, because each write moves its key to the end.
+        self._written: dict[Key, float] = {}
+        store.observe(self._observe)
+
+    async def run(self) -> None:
+        """Look after the store until cancelled."""
+        while True:
+            await asyncio.sleep(INTERVAL)
+            self.look()
+
+    def look(self) -> None:
+        """End what is over now."""
+        oldest = self._clock() - EVENT_SECONDS
+        while self._written:
+            key, written = next(iter(self._written.items()))
+            if written >= oldest and len(self._written) <= EVENTS_KEPT:
+                break
+            self._store.remove(_EVENTS, key)
+        self._store.trim()
+
+    def _observe(self, storage: str, event: Event) -> None:
+        if storage != _EVENTS:
+            return
+        self._written.pop(event.current.key, None)
+        if event.type is not EventType.DELETED:
+            self._written[event.current.key] = self._clock()
+
 
 _FIRST_NAMESPACES: Final = ("default", "kube-system", "kube-public")
 _MANAGER: Final = "aim-local"

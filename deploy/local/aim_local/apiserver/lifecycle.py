@@ -1,15 +1,280 @@
-"""What the server itself decides about an object when it is made or changed: pure functions over plain data."""
+"""What the server itself decides about an object when it is made or changed, beyond its schema: pure functions."""
 
 import base64
+import re
 import secrets
 import uuid
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Final, TypeAlias
 
 from aim_local.apiserver.objects.errors import FieldError, FieldErrorKind
 from aim_local.apiserver.resources import ResourceType
 from aim_local.apiserver.values import dig, timestamp
-from controller_runtime import JsonObject
+from controller_runtime import JsonObject, quantity
+
+_Check: TypeAlias = Callable[[JsonObject], Iterator[FieldError]]
+
+_DNS_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_LABEL_DETAIL: Final = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
+    "an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
+    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+)
+_CONFIG_KEY: Final = re.compile(r"[-._a-zA-Z0-9]+")
+_KEY_DETAIL: Final = (
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or "
+    "'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
+)
+
+
+def check_builtin(resource: ResourceType, obj: JsonObject) -> list[FieldError]:
+    """The errors of an object of a built-in kind beyond its schema."""
+    return [error for check in _CHECKS.get(resource.qualified, ()) for error in check(obj)]
+
+
+def check_builtin_update(resource: ResourceType, old: JsonObject, new: JsonObject) -> list[FieldError]:
+    """The errors of a change of a built-in object beyond what never changes."""
+    if resource.qualified != "persistentvolumeclaims":
+        return []
+    # The binder sets the first two once; a bound claim may grow.
+    bound, placed = dig(old, "status.phase") == "Bound", bool(dig(old, "spec.volumeName"))
+    free = (set() if placed else {"volumeName", "storageClassName"}) | ({"resources"} if bound else set())
+    before, after = (
+        {name: value for name, value in (obj.get("spec") or {}).items() if name not in free} for obj in (old, new)
+    )
+    if before == after:
+        return []
+    detail = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+    return [FieldError("spec", FieldErrorKind.FORBIDDEN, detail)]
+
+
+def _containers(spec: object, path: str) -> Iterator[FieldError]:
+    if not isinstance(spec, dict):
+        return
+    if not spec.get("containers"):
+        yield FieldError(f"{path}.containers", FieldErrorKind.REQUIRED)
+    for member in ("initContainers", "containers"):
+        seen: set[str] = set()
+        for index, container in enumerate(spec.get(member) or ()):
+            place, name = f"{path}.{member}[{index}]", container.get("name", "")
+            if not name:
+                yield FieldError(f"{place}.name", FieldErrorKind.REQUIRED)
+            elif not _DNS_LABEL.fullmatch(name):
+                yield FieldError(f"{place}.name", FieldErrorKind.INVALID, _LABEL_DETAIL, name)
+            elif name in seen:
+                yield FieldError(f"{place}.name", FieldErrorKind.DUPLICATE, "", name)
+            seen.add(name)
+            if not container.get("image"):
+                yield FieldError(f"{place}.image", FieldErrorKind.REQUIRED)
+            yield from _resources(container.get("resources") or {}, f"{place}.resources")
+
+
+def _resources(resources: JsonObject, path: str) -> Iterator[FieldError]:
+    """Requests within limits; resources of devices, whose names have a domain, cannot be overcommitted at all."""
+    limits = resources.get("limits") or {}
+    for name, amount in (resources.get("requests") or {}).items():
+        asked, allowed = quantity.parse_or_none(amount), quantity.parse_or_none(limits.get(name))
+        if asked is None or allowed is None or asked == allowed:
+            continue
+        if "/" in name or asked > allowed:
+            relation = "equal to" if "/" in name else "less than or equal to"
+            detail = f"must be {relation} {name} limit of {quantity.canonical(limits[name])}"
+            yield FieldError(f"{path}.requests", FieldErrorKind.INVALID, detail, quantity.canonical(amount))
+
+
+def _pod(obj: JsonObject) -> Iterator[FieldError]:
+    yield from _containers(obj.get("spec"), "spec")
+
+
+def _template(obj: JsonObject) -> Iterator[FieldError]:
+    yield from _containers(dig(obj, "spec.template.spec"), "spec.template.spec")
+
+
+def _job_restarts(obj: JsonObject) -> Iterator[FieldError]:
+    if dig(obj, "spec.template.spec.restartPolicy") == "Always":
+        detail = 'valid values: "OnFailure", "Never"'
+        yield FieldError("spec.template.spec.restartPolicy", FieldErrorKind.REQUIRED, detail)
+
+
+def _selects_its_pods(obj: JsonObject) -> Iterator[FieldError]:
+    labels, wanted = dig(obj, "spec.template.metadata.labels") or {}, dig(obj, "spec.selector.matchLabels") or {}
+    if isinstance(labels, dict) and isinstance(wanted, dict) and not wanted.items() <= labels.items():
+        detail = "`selector` does not match template `labels`"
+        yield FieldError("spec.template.metadata.labels", FieldErrorKind.INVALID, detail, labels)
+
+
+def _claim(obj: JsonObject) -> Iterator[FieldError]:
+    spec = obj.get("spec") or {}
+    if not spec.get("accessModes"):
+        yield FieldError("spec.accessModes", FieldErrorKind.REQUIRED, "at least 1 access mode is required")
+    if not dig(obj, "spec.resources.requests.storage"):
+        yield FieldError("spec.resources[storage]", FieldErrorKind.REQUIRED)
+
+
+def _keys(obj: JsonObject) -> Iterator[FieldError]:
+    for member in ("data", "binaryData"):
+        for key in obj.get(member) or {}:
+            if not _CONFIG_KEY.fullmatch(key):
+                yield FieldError(f"{member}[{key}]", FieldErrorKind.INVALID, _KEY_DETAIL, key)
+
+
+def _event(obj: JsonObject) -> Iterator[FieldError]:
+    """An Event is in its object's namespace; one with an eventTime also says who does what, and why."""
+    timed = bool(obj.get("eventTime"))
+    namespace, about = obj["metadata"].get("namespace", ""), dig(obj, "involvedObject.namespace") or ""
+    if (about != namespace and not timed) or not about:
+        allowed = ("default", "kube-system") if timed else ("default",)
+        if about or namespace not in allowed:
+            detail = "does not match event.namespace"
+            yield FieldError("involvedObject.namespace", FieldErrorKind.INVALID, detail, about)
+    for name in ("reportingComponent", "reportingInstance", "action", "reason") if timed else ():
+        if not obj.get(name):
+            yield FieldError(name, FieldErrorKind.REQUIRED)
+
+
+_CHECKS: Final[dict[str, tuple[_Check, ...]]] = {
+    "configmaps": (_keys,),
+    "secrets": (_keys,),
+    "events": (_event,),
+    "pods": (_pod,),
+    "persistentvolumeclaims": (_claim,),
+    "jobs.batch": (_template, _job_restarts),
+    "deployments.apps": (_selects_its_pods, _template),
+    "replicasets.apps": (_selects_its_pods, _template),
+    "statefulsets.apps": (_selects_its_pods, _template),
+}
+
+
+_DNS_SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_NAME_PART: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+_LABEL_VALUE: Final = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
+_PATH_LIKE: Final = frozenset({"roles", "rolebindings", "clusterroles", "clusterrolebindings"})
+_STANDARD_FINALIZERS: Final = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
+_SUBDOMAIN_DETAIL: Final = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
+    "end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
+    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+)
+_VALUE_DETAIL: Final = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start "
+    "and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
+    "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+)
+_NAME_DETAIL: Final = (
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character "
+    "(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
+    "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+)
+_EXTENSIONS: Final = "apiextensions.k8s.io"
+_MAX_NAME: Final = 253
+_MAX_PART: Final = 63
+_MAX_ANNOTATIONS: Final = 256 * 1024
+
+
+def check_metadata(resource: ResourceType, obj: JsonObject) -> list[FieldError]:
+    """The errors of an object's metadata."""
+    metadata = obj["metadata"]
+    return [
+        *_check_name(resource, metadata.get("name", "")),
+        *_check_labels(metadata.get("labels") or {}),
+        *_check_annotations(metadata.get("annotations") or {}),
+        *_check_owners(metadata.get("ownerReferences") or []),
+        *_check_finalizers(resource, metadata.get("finalizers") or []),
+    ]
+
+
+def metadata_warnings(resource: ResourceType, obj: JsonObject) -> list[str]:
+    """What the server accepts but does not recommend."""
+    if not resource.custom:
+        return []
+    return [
+        f'metadata.finalizers: "{name}": prefer a domain-qualified finalizer name to avoid accidental conflicts with '
+        "other finalizer writers"
+        for name in obj["metadata"].get("finalizers") or []
+        if not _qualified(name)
+    ]
+
+
+def _qualified(finalizer: str) -> bool:
+    return "/" in finalizer or finalizer in _STANDARD_FINALIZERS
+
+
+def _invalid(path: str, value: object, detail: str) -> FieldError:
+    return FieldError(path, FieldErrorKind.INVALID, detail, value)
+
+
+def _check_name(resource: ResourceType, name: str) -> Iterator[FieldError]:
+    if not name:
+        yield FieldError("metadata.name", FieldErrorKind.REQUIRED, "name or generateName is required")
+    elif resource.plural in _PATH_LIKE:
+        return
+    elif len(name) > _MAX_NAME:
+        yield _invalid("metadata.name", name, "must be no more than 253 characters")
+    elif not _DNS_SUBDOMAIN.fullmatch(name):
+        yield _invalid("metadata.name", name, _SUBDOMAIN_DETAIL)
+
+
+def _check_labels(labels: JsonObject) -> Iterator[FieldError]:
+    for key, value in labels.items():
+        yield from (_invalid("metadata.labels", key, detail) for detail in qualified_name_faults(key))
+        if not isinstance(value, str) or not _LABEL_VALUE.fullmatch(value):
+            yield _invalid("metadata.labels", value, _VALUE_DETAIL)
+        elif len(value) > _MAX_PART:
+            yield _invalid("metadata.labels", value, "must be no more than 63 characters")
+
+
+def _check_annotations(annotations: JsonObject) -> Iterator[FieldError]:
+    for key in annotations:
+        yield from (_invalid("metadata.annotations", key, detail) for detail in qualified_name_faults(key.lower()))
+    size = sum(len(key.encode()) + len(str(value).encode()) for key, value in annotations.items())
+    if size > _MAX_ANNOTATIONS:
+        yield FieldError(
+            "metadata.annotations", FieldErrorKind.TOO_LONG, f"may not be more than {_MAX_ANNOTATIONS} bytes"
+        )
+
+
+def _check_owners(owners: list[JsonObject]) -> Iterator[FieldError]:
+    for owner in owners:
+        for member in ("apiVersion", "kind", "name", "uid"):
+            if not owner.get(member):
+                detail = "version must not be empty" if member == "apiVersion" else "must not be empty"
+                yield _invalid(f"metadata.ownerReferences.{member}", "", detail)
+    controllers = [owner for owner in owners if owner.get("controller")]
+    if len(controllers) > 1:
+        first, second = (f"{owner['kind']}/{owner['name']}" for owner in controllers[:2])
+        detail = (
+            f'Only one reference can have Controller set to true. Found "true" in references for {first} and {second}'
+        )
+        yield _invalid("metadata.ownerReferences", owners, detail)
+
+
+def _check_finalizers(resource: ResourceType, finalizers: list[str]) -> Iterator[FieldError]:
+    core = not resource.custom and resource.group != _EXTENSIONS
+    for index, name in enumerate(finalizers):
+        path = f"metadata.finalizers[{index}]" if core else "metadata.finalizers"
+        yield from (_invalid(path, name, detail) for detail in qualified_name_faults(name))
+        if core and not _qualified(name):
+            yield _invalid(path, name, "name is neither a standard finalizer name nor is it fully qualified")
+
+
+def qualified_name_faults(name: str) -> Iterator[str]:
+    """What is wrong with `name` or `prefix/name`."""
+    prefix, separator, part = name.rpartition("/")
+    if "/" in prefix:
+        optional = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        yield f"a qualified name {_NAME_DETAIL} {optional}"
+        return
+    if separator and not prefix:
+        yield "prefix part must be non-empty"
+    elif prefix and not _DNS_SUBDOMAIN.fullmatch(prefix):
+        yield f"prefix part {_SUBDOMAIN_DETAIL}"
+    if not part:
+        yield "name part must be non-empty"
+    elif len(part) > _MAX_PART:
+        yield "name part must be no more than 63 characters"
+    if not _NAME_PART.fullmatch(part):
+        yield f"name part {_NAME_DETAIL}"
+
 
 _SUFFIX: Final = "bcdfghjklmnpqrstvwxz2456789"
 _SYSTEM_METADATA: Final = (

@@ -7,8 +7,7 @@ import orjson
 import yaml
 
 from aim_local.apiserver import protobuf, status
-from aim_local.apiserver.objects.patch import PatchError, json_patch, merge_patch
-from aim_local.apiserver.objects.strategic import strategic_merge
+from aim_local.apiserver.objects.patch import PatchError, json_patch, merge_patch, strategic_merge
 from aim_local.apiserver.resources import ResourceType
 from controller_runtime import JsonObject
 

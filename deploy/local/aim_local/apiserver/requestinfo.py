@@ -7,9 +7,8 @@ from typing import Final
 from aim_local.apiserver import status
 from aim_local.apiserver.http import Request
 from aim_local.apiserver.objects.errors import FieldError, FieldErrorKind
-from aim_local.apiserver.reading import DEFAULT_WATCH_SECONDS, ListOptions, VersionMatch
+from aim_local.apiserver.reading import DEFAULT_WATCH_SECONDS, ListOptions, VersionMatch, matcher
 from aim_local.apiserver.resources import Key, ResourceType
-from aim_local.apiserver.selectors import matcher
 from aim_local.apiserver.writing import FieldValidation, WriteContext
 
 _MAX_MANAGER: Final = 128

@@ -11,14 +11,12 @@ from aim_local.apiserver.deletion import DeleteOptions, Deleter
 from aim_local.apiserver.http import Request
 from aim_local.apiserver.objects.errors import FieldError, FieldErrorKind
 from aim_local.apiserver.patching import APPLY_PATCH, decode, media_type, patched
-from aim_local.apiserver.podlogs import PodLogs
 from aim_local.apiserver.presentation import Presenter, presenter_for
 from aim_local.apiserver.reading import Reader
 from aim_local.apiserver.requestinfo import Target, is_dry_run, list_options, write_context
 from aim_local.apiserver.resources import Propagation, Registry, ResourceType
-from aim_local.apiserver.reviews import review
 from aim_local.apiserver.store import Version
-from aim_local.apiserver.subresources import bound_pod, scale_of, with_replicas
+from aim_local.apiserver.subresources import PodLogs, bound_pod, review, scale_of, with_replicas
 from aim_local.apiserver.writing import WriteContext, Writer
 from aim_local.serving import JSON, json_response
 from controller_runtime import JsonObject

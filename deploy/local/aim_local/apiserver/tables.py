@@ -1,10 +1,87 @@
 """The columns of a type's Tables: its own printer columns, those of a built-in kind, or name and age."""
 
-from aim_local.apiserver.builtincolumns import AGE, BUILTIN_COLUMNS, NAME
-from aim_local.apiserver.jsonpath import compile_path
+import re
+from collections.abc import Callable, Iterable
+from typing import Final, TypeAlias
+
+from aim_local.apiserver.builtins import AGE, BUILTIN_COLUMNS, NAME
 from aim_local.apiserver.resources import Column, ResourceType
 from aim_local.apiserver.values import age
 from controller_runtime import JsonObject
+
+Step: TypeAlias = Callable[[object], Iterable[object]]
+
+_TOKEN: Final = re.compile(
+    r"""\.(?P<key>(?:\\.|[^.\[\\])+)
+      | \[\s*(?P<index>-?\d+)\s*\]
+      | \[\s*(?P<all>\*)\s*\]
+      | \[\s*['"](?P<quoted>[^'"]+)['"]\s*\]
+      | \[\?\(\s*@\.(?P<field>[\w.\-/]+)\s*==\s*['"]?(?P<value>[^'")]*)['"]?\s*\)\]""",
+    re.VERBOSE,
+)
+
+
+def compile_path(path: str) -> Callable[[object], list[object]]:
+    """A function that gives all values at a path such as `.status.conditions[?(@.type=="Ready")].status`.
+
+    Raises:
+        ValueError: the path is not of the supported subset.
+    """
+    text = path.strip().removeprefix("{").removesuffix("}")
+    if text and text[0] not in ".[":
+        text = "." + text
+    steps: list[Step] = []
+    position = 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise ValueError(f'JSONPath "{path}" is not supported from position {position}: "{text[position:]}"')
+        steps.append(_step(match))
+        position = match.end()
+    return lambda value: _walk(value, steps)
+
+
+def _walk(value: object, steps: list[Step]) -> list[object]:
+    found = [value]
+    for step in steps:
+        found = [inner for outer in found for inner in step(outer)]
+    return found
+
+
+def _step(match: re.Match[str]) -> Step:
+    if match["index"] is not None:
+        return _index_step(int(match["index"]))
+    if match["field"] is not None:
+        return _filter_step(match["field"].split("."), match["value"])
+    key = match["quoted"] or (match["key"] and re.sub(r"\\(.)", r"\1", match["key"]))
+    if key is None or key == "*":
+        return _all
+    return lambda value: [value[key]] if isinstance(value, dict) and key in value else []
+
+
+def _all(value: object) -> Iterable[object]:
+    if isinstance(value, list):
+        return value
+    return value.values() if isinstance(value, dict) else []
+
+
+def _index_step(index: int) -> Step:
+    def step(value: object) -> Iterable[object]:
+        return [value[index]] if isinstance(value, list) and -len(value) <= index < len(value) else []
+
+    return step
+
+
+def _filter_step(path: list[str], wanted: str) -> Step:
+    def field(value: object) -> object:
+        for key in path:
+            value = value.get(key) if isinstance(value, dict) else None
+        return value
+
+    def step(value: object) -> Iterable[object]:
+        return [item for item in value if str(field(item)) == wanted] if isinstance(value, list) else []
+
+    return step
 
 
 def columns_of(resource: ResourceType) -> tuple[Column, ...]:

@@ -6,8 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 from aim_local.apiserver import customtypes, lifecycle, status
-from aim_local.apiserver.builtinrules import check_builtin, check_builtin_update
-from aim_local.apiserver.metadatarules import check_metadata, metadata_warnings
+from aim_local.apiserver.lifecycle import check_builtin, check_builtin_update, check_metadata, metadata_warnings
 from aim_local.apiserver.objects import fieldmanager
 from aim_local.apiserver.objects.errors import FieldError, FieldErrorKind, rules_unchecked
 from aim_local.apiserver.objects.patch import PatchError

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final, TypeAlias, final
 
 from aim_domain import kinds
-from aim_local.actors.informer import Informer
+from aim_local.actors.runtime import Informer
 from aim_local.demo.summary import Mood, Summary, summarise
 from controller_runtime import JsonObject, Key, KubeClient
 from controller_runtime.kube.kinds import ResourceKind

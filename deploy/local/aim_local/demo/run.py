@@ -4,27 +4,170 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
+import aiohttp
+import yaml
 from rich.console import Console
+from rich.table import Table
 
-from aim_domain.kinds import AIM_SERVICE, HTTP_ROUTE
-from aim_local.demo.board import Board
-from aim_local.demo.chat import QUESTION, ChatError, ask
+from aim_domain import labels
+from aim_domain.kinds import AIM_SERVICE, GATEWAY, HTTP_ROUTE, kind_of
+from aim_local.demo.board import COUNTED, Board
 from aim_local.demo.keeping import while_kept_alive
-from aim_local.demo.manifests import Manifest, apply_all, demo_files, read_manifests
-from aim_local.demo.report import print_report
 from aim_local.demo.summary import complaints
 from aim_local.demo.view import showing
 from aim_local.node import NodeSettings
 from aim_local.node.platform import NodePlatform
-from aim_local.stack import ClusterKind, Stack, StackSettings
+from aim_local.stack import SERVICES, ClusterKind, Stack, StackSettings
 from aim_local.supervision.process import Row
-from controller_runtime import JsonObject, Key, KubeClient
+from controller_runtime import JsonObject, Key, KubeClient, dumps, loads
 from controller_runtime.kube.config import from_kubeconfig
+from controller_runtime.kube.kinds import ResourceKind
+from controller_runtime.log.wire.messages import new_traceparent
+from controller_runtime.telemetry import tracing
+
+EXAMPLES: Final = Path(__file__).parents[2] / "examples"
+"""The folder of example manifests; those whose names begin with a digit make up the demo."""
+_MANAGER: Final = "kubectl"
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One object to apply."""
+
+    kind: ResourceKind
+    body: JsonObject
+
+    def __str__(self) -> str:
+        metadata = self.body["metadata"]
+        where = f"{metadata['namespace']}/" if "namespace" in metadata else ""
+        return f"{self.kind.kind} {where}{metadata['name']}"
+
+
+def read_manifests(files: Sequence[Path]) -> list[Manifest]:
+    """All objects of the files, in order.
+
+    Raises:
+        ValueError: an object's kind is not one that the demo can apply.
+    """
+    return [_manifest(file, body) for file in files for body in yaml.safe_load_all(file.read_text("utf-8")) if body]
+
+
+def demo_files(folder: Path = EXAMPLES) -> list[Path]:
+    """The manifests of the demo, in the order of their names."""
+    return sorted(folder.glob("[0-9]*.yaml"))
+
+
+async def apply_all(client: KubeClient, manifests: Sequence[Manifest]) -> str:
+    """Apply the objects one after the other, all in one trace; returns its id.
+
+    Without the annotation each object begins a trace of its own.
+    """
+    traceparent, began = new_traceparent(), time.time()
+    for manifest in manifests:
+        await client.apply(manifest.kind, _in_trace(manifest.body, traceparent), _MANAGER)
+    tracing.root("kubectl apply", traceparent, began, {"aim.objects": [str(manifest) for manifest in manifests]})
+    return traceparent.split("-")[1]
+
+
+def _in_trace(body: JsonObject, traceparent: str) -> JsonObject:
+    metadata = body["metadata"]
+    annotations = {labels.ANNOTATION_TRACEPARENT: traceparent, **metadata.get("annotations", {})}
+    return {**body, "metadata": {**metadata, "annotations": annotations}}
+
+
+def _manifest(file: Path, body: JsonObject) -> Manifest:
+    if (body["apiVersion"], body["kind"]) == (GATEWAY.api_version, GATEWAY.kind):
+        return Manifest(GATEWAY, body)
+    kind = kind_of(body["apiVersion"], body["kind"])
+    if kind is None:
+        raise ValueError(f"{file}: {body['apiVersion']} {body['kind']} can't be applied here; use kubectl")
+    return Manifest(kind, body)
+
+
+_CATALOGUE: Final = frozenset(kind.kind for kind in COUNTED)
+_READS: Final = frozenset({"get", "list", "watch"})
+_AGENT: Final = "aim-"
+
+
+def print_report(console: Console, rows: Iterable[Row], board: Board, requests: JsonObject, seconds: float) -> None:
+    """Print what it took."""
+    console.print(f"\nFrom apply to Running: {seconds:.2f} s", highlight=False)
+    catalogue = [line for line in board.lines() if line.kind in _CATALOGUE]
+    for line in catalogue:
+        console.print(f"{line.kind} {line.name}: {line.summary.state}", highlight=False)
+    counts = count_requests(requests)
+    table = Table("process", "PID", "ready after", "memory", "API reads", "API writes", box=None, pad_edge=False)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for row in rows:
+        reads, writes = counts.get(row.name, (0, 0))
+        traffic = (str(reads), str(writes)) if row.name in SERVICES else ("", "")
+        shown = "unknown" if row.memory is None else f"{row.memory / 1e6:.0f} MB"
+        table.add_row(row.name, row.pid, f"{row.start_seconds:.2f} s", shown, *traffic)
+    console.print(table)
+    reads = sum(one[0] for name, one in counts.items() if name in SERVICES)
+    writes = sum(one[1] for name, one in counts.items() if name in SERVICES)
+    console.print(
+        f"The five services made {reads} reads (lists and watches included) and {writes} writes for the service and "
+        "the catalogue together.",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def count_requests(report: JsonObject) -> dict[str, tuple[int, int]]:
+    """Reads and writes by the service that the user agent names; Leases are left out, being a matter of time."""
+    reads: Counter[str] = Counter()
+    writes: Counter[str] = Counter()
+    for entry in report["requests"]:
+        agent = str(entry["userAgent"]).partition("/")[0]
+        if not agent.startswith(_AGENT) or entry["resource"] == "leases":
+            continue
+        into = reads if entry["verb"] in _READS else writes
+        into[agent.removeprefix(_AGENT)] += int(entry["count"])
+    return {name: (reads[name], writes[name]) for name in {*reads, *writes}}
+
+
+QUESTION: Final = "Hello, who are you?"
+_RETRY: Final = 0.1
+_TRIES: Final = 30
+
+
+class ChatError(Exception):
+    """The gateway or the model gave no answer; the text says what came instead."""
+
+
+async def ask(url: str, question: str = QUESTION) -> str:
+    """Send a chat request to an OpenAI-compatible base URL; the text of the answer.
+
+    The gateway learns of routes a moment after everybody else, so its refusals are not final at once.
+
+    Raises:
+        ChatError: no answer came within seconds.
+    """
+    body: JsonObject = {"messages": [{"role": "user", "content": question}]}
+    refusal = ""
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=30), trust_env=False) as session:
+        for _ in range(_TRIES):
+            try:
+                async with session.post(
+                    f"{url}/v1/chat/completions", data=dumps(body), headers={"Content-Type": "application/json"}
+                ) as answer:
+                    text = await answer.read()
+                    if answer.ok:
+                        return str(loads(text)["choices"][0]["message"]["content"])
+                    refusal = f"{answer.status} {text.decode(errors='replace')}"
+            except (aiohttp.ClientError, TimeoutError) as error:
+                refusal = str(error) or type(error).__name__
+            await asyncio.sleep(_RETRY)
+    raise ChatError(f"{url}/v1/chat/completions: {refusal}")
+
 
 _SERVICE: Final = Key("demo", "qwen-chat")
 

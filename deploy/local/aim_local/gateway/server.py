@@ -13,9 +13,9 @@ from starlette.routing import Route
 from yarl import URL
 
 from aim_domain.kinds import HTTP_ROUTE
-from aim_local.actors.gateway_status import is_served
-from aim_local.actors.informer import Informer
-from aim_local.actors.kinds import SERVICE
+from aim_local.actors.gateways import is_served
+from aim_local.actors.objects import SERVICE
+from aim_local.actors.runtime import Informer
 from aim_local.gateway.routes import RouteTable, Target, routes_of
 from aim_local.serving import ANY_METHOD, HOST, break_off, json_response, serving
 from controller_runtime import JsonObject, Key, KubeClient

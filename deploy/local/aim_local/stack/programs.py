@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from aim_local.actors.actor_set import UnknownActorError, parse_actors
+from aim_local.actors.settings import UnknownActorError, parse_actors
 from aim_local.nats import nats_program
 from aim_local.ports import HOST, LOOPBACK, free_ports
 from aim_local.stack.settings import SERVICES, StackSettings

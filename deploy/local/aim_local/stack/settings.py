@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from aim_local.actors.weights import Weights
+from aim_local.actors.settings import Weights
 from aim_local.supervision.process import Spawn, spawn
 
 SERVICES: Final = ("model-sync", "discovery", "artifacts", "serving", "routing")

@@ -6,7 +6,7 @@ from typing import Final
 from aim_domain.component_names import COMPONENT_ORDER
 from aim_packaging.reference.reason_catalogue import CONDITIONS, EXTRA, REASONS
 from aim_packaging.reference.tables import code, table
-from controller_runtime.reconcile.condition_names import ParentCondition, condition_type
+from controller_runtime.reconcile.conditions import ParentCondition, condition_type
 
 _HEAD: Final = """\
 # Conditions and reasons

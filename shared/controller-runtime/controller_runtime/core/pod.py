@@ -1,4 +1,4 @@
-"""core/v1 Pod: what is read of workloads (FW-140 to FW-157, FW-170)."""
+"""core/v1 Pod and batch/v1 Job: what is read of workloads (FW-140 to FW-162, FW-170)."""
 
 from __future__ import annotations
 
@@ -97,3 +97,20 @@ class Pod(Resource):
     kind: str = "Pod"
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
+
+
+class JobStatus(ApiModel):
+    """Observed state of the Job."""
+
+    active: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    conditions: Items[Condition] = ()
+
+
+class Job(Resource):
+    """batch/v1 Job."""
+
+    api_version: str = "batch/v1"
+    kind: str = "Job"
+    status: JobStatus = JobStatus()

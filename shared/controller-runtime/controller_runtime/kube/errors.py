@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Final, final
 
+from controller_runtime.backoff import bounded
 from controller_runtime.json import JsonObject, loads
 from controller_runtime.texts import shortened
-from controller_runtime.waits import bounded
 
 
 class KubeError(Exception):

@@ -1,26 +1,147 @@
-"""Leader election over a Lease (FW-281).
-
-Among the processes that share a Lease, at most one believes that it leads. Each judges by its own boot clock
-only: a candidate takes over when it has *seen* no change for the lease duration, a leader stops believing when
-its last renewal was *sent* longer ago than the renew deadline. The deadline is shorter than the duration, so the
-old one stops before the new one starts, whatever the clocks of the machines say. What it sends last has to be through
-by then: the guard gives every write the rest of the duration, and no more (FW-429).
-
-An identity is one process (FW-428). Only what died in the very same place is succeeded without that wait.
-"""
+"""Leader election over a Lease (FW-281), and the record that a lock shares with it."""
 
 import asyncio
+import secrets
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final, final
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final, Protocol, final
 
 import structlog
 
-from controller_runtime.core.lease import Lease, LeaseSpec
+from controller_runtime.api.base import to_json
+from controller_runtime.api.meta import ObjectMeta
+from controller_runtime.core.objects import Lease, LeaseSpec
+from controller_runtime.kinds import LEASE
 from controller_runtime.kube.client import KubeClient
-from controller_runtime.kube.errors import KubeError
-from controller_runtime.kube.lease_record import Clock, Identity, SystemClock, claimed, is_free, released
-from controller_runtime.kube.lease_store import LeaseStore
+from controller_runtime.kube.errors import ApiError, KubeError
+
+
+class Clock(Protocol):
+    """Time, as leases need it."""
+
+    def boot(self) -> float:
+        """Seconds since boot, those of suspension included (FW-407)."""
+
+    def wall(self) -> datetime:
+        """The time of day, for others to read."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+
+
+@final
+class SystemClock:
+    """The machine's clocks."""
+
+    def boot(self) -> float:
+        """Boot clock; unlike the monotonic one it does not stand still while the machine is suspended."""
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+    def wall(self) -> datetime:
+        """UTC."""
+        return datetime.now(UTC)
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait without blocking the loop."""
+        await asyncio.sleep(seconds)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """One process: two of them never have the same, whatever their pods are called (FW-428).
+
+    Attributes:
+        pod: name of the pod, for people.
+        slot: what guarantees that one process lives at a time: the UID of the pod, whose containers the kubelet starts
+            one after the other. Empty where nothing does.
+        life: drawn anew by each process.
+    """
+
+    pod: str
+    slot: str = ""
+    life: str = field(default_factory=lambda: secrets.token_hex(4))
+
+    def __str__(self) -> str:
+        return f"{self._former}{self.life}"
+
+    @property
+    def _former(self) -> str:
+        return f"{self.pod}_{self.slot}_" if self.slot else f"{self.pod}_"
+
+    def succeeds(self, holder: str) -> bool:
+        """Whether a holder is an earlier process in the same place, and therefore dead.
+
+        A name alone tells nothing: two processes of one name may both live.
+        """
+        return self.slot != "" and holder != str(self) and holder.startswith(self._former)
+
+
+def is_free(spec: LeaseSpec, identity: str) -> bool:
+    """Whether nobody but ``identity`` holds it."""
+    return spec.holder_identity in {None, "", identity}
+
+
+def claimed(before: LeaseSpec, identity: str, seconds: float, now: datetime) -> LeaseSpec:
+    """The spec by which ``identity`` takes or renews a lease."""
+    renewed = before.holder_identity == identity and before.acquire_time is not None
+    transitions = before.lease_transitions or 0
+    return LeaseSpec(
+        holder_identity=identity,
+        lease_duration_seconds=max(1, round(seconds)),
+        acquire_time=before.acquire_time if renewed else now,
+        renew_time=now,
+        lease_transitions=transitions if before.holder_identity in {None, identity} else transitions + 1,
+    )
+
+
+def released(before: LeaseSpec) -> LeaseSpec:
+    """The spec of a lease that anybody may take at once: no holder, no renew time."""
+    return LeaseSpec(
+        holder_identity="",
+        lease_duration_seconds=before.lease_duration_seconds,
+        lease_transitions=before.lease_transitions or 0,
+    )
+
+
+@final
+class LeaseStore:
+    """One Lease by name. Its calls overtake the client's others."""
+
+    def __init__(self, client: KubeClient, namespace: str, name: str) -> None:
+        self._client = client.for_leases()
+        self._namespace = namespace
+        self._name = name
+
+    def __str__(self) -> str:
+        return f"Lease {self._namespace}/{self._name}"
+
+    async def read(self) -> Lease | None:
+        """The Lease; None when there is none."""
+        try:
+            return LEASE.decode(await self._client.get(LEASE, self._name, self._namespace))
+        except ApiError as error:
+            if error.is_not_found:
+                return None
+            raise
+
+    async def write(self, before: Lease | None, spec: LeaseSpec) -> Lease | None:
+        """Create or replace it, provided nobody else did since ``before``; None when somebody did."""
+        manager = f"aim-{self._name.removeprefix('aim-')}"
+        metadata = before.metadata if before else ObjectMeta(name=self._name, namespace=self._namespace)
+        body = to_json(Lease(metadata=metadata, spec=spec))
+        try:
+            if before is None:
+                return LEASE.decode(await self._client.create(LEASE, body, manager))
+            return LEASE.decode(await self._client.replace(LEASE, body, manager))
+        except ApiError as error:
+            # 404: the Lease was deleted after it was read, which is as good a reason to read it again.
+            if error.code == 409 or error.is_not_found:
+                return None
+            raise
+
 
 RELEASE_TIMEOUT: Final = 3.0
 """Seconds a stopping leader spends on giving its Lease back."""

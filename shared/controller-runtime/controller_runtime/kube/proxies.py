@@ -4,6 +4,8 @@ One function for every server: the API server, registries, hubs and object store
 knows neither networks nor ``*.domain``, so that a cluster's service network goes to a proxy that cannot reach it.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,7 +14,11 @@ from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+
+
 _EVERYTHING: Final = "*"
+
+
 _Address = IPv4Address | IPv6Address
 
 

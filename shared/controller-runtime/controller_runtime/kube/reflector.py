@@ -22,8 +22,7 @@ from typing import Any, Final, Generic, NamedTuple, Self, TypeVar, final
 
 import structlog
 
-from controller_runtime.api.kind import Kind
-from controller_runtime.api.meta import Identity, ObjectKey, Resource
+from controller_runtime.api.meta import Identity, Kind, ObjectKey, Resource
 from controller_runtime.backoff import Backoff
 from controller_runtime.json import JsonObject
 from controller_runtime.kube.client import WATCH_GRACE, KubeClient, WatchEvent, WatchEventType

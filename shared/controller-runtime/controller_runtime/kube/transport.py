@@ -1,9 +1,5 @@
-"""HTTP to the API server: authorization, time limits, retries, the concurrency bound and metrics.
+"""HTTP to the API server: authorization, time limits, retries, the concurrency bound and metrics."""
 
-The layer below the verbs. It knows requests and bytes, not kinds.
-"""
-
-# Who only declares what a service reads need not import aiohttp, which annotations would.
 from __future__ import annotations
 
 import asyncio
@@ -20,15 +16,54 @@ from typing import Protocol, Self, TypeAlias, final
 
 import aiohttp
 
-from controller_runtime.backoff import Backoff
+from controller_runtime.backoff import LONGEST_IN_PLACE, Backoff
 from controller_runtime.kube.config import Connection
 from controller_runtime.kube.errors import ApiConnectionError, ApiError, ConnectionFailure, KubeError, api_error
 from controller_runtime.kube.guard import WriteGuard, seconds_to_write
-from controller_runtime.kube.limiter import Limiter, LimiterStatistics
 from controller_runtime.kube.proxies import environment_proxy
 from controller_runtime.kube.refusals import Asked, Refusals
 from controller_runtime.telemetry import tracing
-from controller_runtime.waits import LONGEST_IN_PLACE
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class LimiterStatistics:
+    """A moment of a limiter: its bound, calls in flight, calls that wait for a slot."""
+
+    limit: int
+    in_flight: int
+    waiting: int
+
+
+@final
+class Limiter:
+    """Admits a bounded number of calls at once, first come, first served."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._slots = asyncio.Semaphore(limit)
+        self._in_flight = 0
+        self._waiting = 0
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[None]:
+        """Hold one slot for the length of the block."""
+        self._waiting += 1
+        try:
+            await self._slots.acquire()
+        finally:
+            self._waiting -= 1
+        self._in_flight += 1
+        try:
+            yield
+        finally:
+            self._in_flight -= 1
+            self._slots.release()
+
+    def statistics(self) -> LimiterStatistics:
+        """Current numbers."""
+        return LimiterStatistics(self._limit, self._in_flight, self._waiting)
+
 
 Parameters: TypeAlias = Mapping[str, str]
 

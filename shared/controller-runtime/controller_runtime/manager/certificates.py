@@ -9,7 +9,7 @@ from typing import Final
 
 import structlog
 
-from controller_runtime.manager.failure import StartError
+from controller_runtime.manager.troubles import StartError
 
 _log = structlog.get_logger(__name__)
 _SELF: Final = "localhost"

@@ -1,32 +1,224 @@
-"""What one process of a service has from its start to its end."""
+"""What one process of a service has from start to end: connections, cache, leadership, where decisions go."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final, Self
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol, Self, TypeAlias
+
+import structlog
 
 from controller_runtime.annotation_keys import PAUSED
 from controller_runtime.api.meta import Resource
-from controller_runtime.bus.connection import BusConnection
-from controller_runtime.bus.feed import WorldFeed
-from controller_runtime.bus.freshness import FeedSettings
-from controller_runtime.bus.part import Depth, Index, Part
-from controller_runtime.bus.recorder import Recorder
-from controller_runtime.bus.reflected import reflect
-from controller_runtime.bus.source import SourceVersion
-from controller_runtime.bus.subjects import Layout
-from controller_runtime.bus.world import World
+from controller_runtime.json import JsonObject, canonical
 from controller_runtime.kube.client import KubeClient
-from controller_runtime.kube.lease import LeaderElector
-from controller_runtime.kube.lease_record import Identity
+from controller_runtime.kube.guard import unguarded
+from controller_runtime.kube.lease import Identity, LeaderElector
 from controller_runtime.kube.reflector import Reflector
-from controller_runtime.manager.decisions import DecisionLog
-from controller_runtime.manager.dispatch import Dispatcher
-from controller_runtime.manager.facts import FACTS_BY_OWNER
-from controller_runtime.manager.leadership import AlwaysLeading, Elected, Leadership
+from controller_runtime.log.broker.connection import BusConnection
+from controller_runtime.log.cache.feed import WorldFeed
+from controller_runtime.log.cache.store import World
+from controller_runtime.log.freshness import FeedSettings
+from controller_runtime.log.history.decisions import DecisionRecord, Recorder, RecorderStatistics
+from controller_runtime.log.publish.reflected import reflect
+from controller_runtime.log.publish.source import SourceVersion
+from controller_runtime.log.publish.state import SupersededError
+from controller_runtime.log.wire.part import Depth, Index, Part
+from controller_runtime.log.wire.subjects import Layout
+from controller_runtime.manager.effects import FACTS_BY_OWNER
 from controller_runtime.manager.settings import Settings, effective
+from controller_runtime.manager.troubles import leaves
+from controller_runtime.reconcile.enqueue import Dispatcher
 from controller_runtime.reconcile.reconciler import EffectRunner, ServiceDefinition
 from controller_runtime.reconcile.watchdog import Memory, Watchdog
 from controller_runtime.telemetry.metrics import Metrics
+
+_log = structlog.get_logger(__name__)
+
+_PAUSE: Final = 2.0
+
+Work: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
+"""Does the work of a leader until cancelled."""
+
+
+class Leadership(Protocol):
+    """Whether this process leads."""
+
+    @property
+    def leads(self) -> bool: ...
+
+    def guard(self) -> float:
+        """The `WriteGuard` of everything that a leader writes (FW-407)."""
+        ...
+
+    async def run(self, work: Work) -> None:
+        """Work whenever this process leads, until cancelled."""
+        ...
+
+
+class AlwaysLeading:
+    """Leadership without elections: for one replica whose platform never runs two at a time."""
+
+    leads = True
+
+    def guard(self) -> float:
+        return unguarded()
+
+    async def run(self, work: Work) -> None:
+        while True:
+            await _superseded(work)
+            await asyncio.sleep(_PAUSE)
+
+
+class Elected:
+    """Leadership by Lease."""
+
+    def __init__(self, elector: LeaderElector) -> None:
+        self._elector = elector
+
+    @property
+    def leads(self) -> bool:
+        return self._elector.is_leader
+
+    def guard(self) -> float:
+        return self._elector.guard()
+
+    async def run(self, work: Work) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._elector.run())
+            while True:
+                await self._elector.gained()
+                if await self._until_lost(work):
+                    await self._elector.confirm()
+                    # Also when the Lease is ours: two that supersede each other must not do so as fast as they can.
+                    await asyncio.sleep(_PAUSE)
+
+    async def _until_lost(self, work: Work) -> bool:
+        async with _in_background(self._elector.lost()) as lost:
+            return await _superseded(work, lost)
+
+
+@asynccontextmanager
+async def _in_background(work: Coroutine[Any, Any, None]) -> AsyncIterator[asyncio.Task[None]]:
+    """A task that has ended, one way or the other, when the block is left."""
+    task = asyncio.ensure_future(work)
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.wait((task,))
+
+
+async def _superseded(work: Work, *until: asyncio.Task[None]) -> bool:
+    """Run a term, to its end or until a task ends; whether another process publishes the same parts.
+
+    The term has a task of its own, because a task group that failed while it waited for its last members leaves a
+    request for cancellation in its task (up to Python 3.12), and there are more terms to come.
+    """
+    async with _in_background(work()) as serving:
+        await asyncio.wait((serving, *until), return_when=asyncio.FIRST_COMPLETED)
+    if serving.cancelled():
+        return False
+    superseded: list[BaseException] = []
+    try:
+        serving.result()
+    except* SupersededError as group:
+        superseded.extend(leaves(group))
+    if superseded:
+        _log.error("another process publishes the same parts; checking the Lease", why=str(superseded[0]))
+    return bool(superseded)
+
+
+FLUSH_SECONDS: Final = 3.0
+"""How long the end of the process waits for records; it has to be over nine seconds after the signal (FW-287)."""
+
+SETTINGS_RECORDS: Final = 100
+"""Records after which the settings are told again."""
+SETTINGS_SECONDS: Final = 600.0
+"""Seconds after which they are told again, if anything was recorded since."""
+
+
+class DecisionLog:
+    """Passes records on while the world is fed by the bus, and counts those that are not written.
+
+    The log forgets its beginning first. So the settings are told before the first record that refers to them, and again
+    behind the last one: then no record outlives them (FW-436).
+
+    Args:
+        settings: the effective ones, without secrets.
+        again: seconds after which settings are told again, if anything was recorded since.
+    """
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        feed: WorldFeed,
+        bus: BusConnection,
+        settings: JsonObject,
+        again: float = SETTINGS_SECONDS,
+    ) -> None:
+        self._recorder = recorder
+        self._feed = feed
+        self._bus = bus
+        self._settings = canonical(settings)
+        self._digest = hashlib.blake2b(self._settings, digest_size=12).hexdigest()
+        self._again = again
+        self._told = False
+        self._behind = 0
+        self._silent = False
+        self._unwritten = 0
+
+    @property
+    def statistics(self) -> RecorderStatistics:
+        """Numbers of the recorder; what was never given to it counts as lost."""
+        recorder = self._recorder.statistics
+        return replace(recorder, lost=recorder.lost + self._unwritten)
+
+    async def run(self) -> None:
+        """Write records until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._recorder.run())
+            while True:
+                await asyncio.sleep(self._again)
+                if self._behind:
+                    self._tell()
+
+    async def close(self) -> None:
+        """Write what was taken, for a moment, and tell what is lost; for when nobody records any more (FW-450)."""
+        ends = asyncio.get_running_loop().time() + FLUSH_SECONDS
+        await self._recorder.flush(FLUSH_SECONDS)
+        left = ends - asyncio.get_running_loop().time()
+        # Once more, even if they were told a moment ago: records are written several at a time, in no order.
+        if self._told and left > 0:
+            self._tell()
+            await self._recorder.flush(left)
+
+    def record(self, record: DecisionRecord) -> None:
+        """Take a record; never waits."""
+        if not self._bus.connected and self._feed.statistics.direct:
+            self._skip()
+            return
+        self._silent = False
+        if not self._told:
+            self._tell()
+        told = record.model_copy(update={"settings": self._digest})
+        headers = {"Nats-Msg-Id": record.id, **({"traceparent": record.traceparent} if record.traceparent else {})}
+        self._recorder.record(record.part, record.key, told.to_json(), headers)
+        self._behind += 1
+        if self._behind >= SETTINGS_RECORDS:
+            self._tell()
+
+    def _tell(self) -> None:
+        self._recorder.record_settings(self._digest, self._settings)
+        self._told, self._behind = True, 0
+
+    def _skip(self) -> None:
+        self._unwritten += 1
+        if not self._silent:
+            self._silent = True
+            _log.warning("decisions are not recorded while the message broker is unavailable")
+
 
 IS_PAUSED: Final = "true"
 """Value of `paused_indexes` under which the paused objects stand."""

@@ -1,13 +1,8 @@
-"""Carries out effects and turns their results into facts.
-
-An effect is known by kind and key. While it waits or runs, plans that ask for it again change nothing, except that
-an earlier start is taken over. The fact goes into the world at once and onto the bus, so the object that asked is
-woken without a round trip, and other replicas see it too.
-"""
+"""Carries out effects, and keeps their results as facts while anything refers to them."""
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol, Self
@@ -15,14 +10,111 @@ from typing import Any, Final, Protocol, Self
 import structlog
 
 from controller_runtime.api.base import to_json
-from controller_runtime.bus.entry import Change, Entry, Version
-from controller_runtime.bus.fact import FACTS, Fact, FactError, FactOwner, fact_key
 from controller_runtime.errors import Category, ClassifiedError
 from controller_runtime.fair import FairSlots
 from controller_runtime.json import JsonObject
-from controller_runtime.reconcile.plan import Effect
-from controller_runtime.reconcile.reconciler import EffectError, EffectRunner
+from controller_runtime.log.cache.store import World
+from controller_runtime.log.cache.view import ReadLog
+from controller_runtime.log.freshness import boot_seconds
+from controller_runtime.log.history.facts import FACTS, Fact, FactError, FactOwner, fact_key, facts_by_owner
+from controller_runtime.log.publish.publisher import FactPublisher
+from controller_runtime.log.wire.part import Key
+from controller_runtime.log.wire.version import Change, Entry, Version
+from controller_runtime.reconcile.decide import Decision, Interceptor, Proceed
+from controller_runtime.reconcile.enqueue import Dispatcher
+from controller_runtime.reconcile.plan import Effect, Plan
+from controller_runtime.reconcile.reconciler import EffectError, EffectRunner, ServiceDefinition
 from controller_runtime.telemetry import tracing
+
+FACTS_BY_OWNER = facts_by_owner(FACTS)
+"""Every service's world has this index."""
+
+
+_SLICE: Final = 100
+"""Facts after which others get their turn: each is decoded, some 10 ms in all."""
+
+
+class FactKeeper(Interceptor):
+    """Puts facts into the world and onto the bus, and takes them away again.
+
+    A fact goes with its owner, and when no pass looked at it for a whole round: objects outlive what facts are about
+    (a pod's log, an image of an earlier generation), and a store that only grows fills up one day. What passes
+    look at it learns around their decisions.
+    """
+
+    def __init__(
+        self, definition: ServiceDefinition, world: World, publisher: FactPublisher, dispatcher: Dispatcher
+    ) -> None:
+        self._service = definition.name
+        self._parts = {reconciler.part.name: reconciler.part for reconciler in definition.reconcilers}
+        self._world = world
+        self._publisher = publisher
+        self._dispatcher = dispatcher
+        self._round = 0
+        self._used: dict[Key, int] = {}
+
+    def previous(self, effect: str, about: str) -> Fact | None:
+        """The last fact of an effect, to count consecutive failures."""
+        entry = self._world.get(FACTS, fact_key(self._service, effect, about))
+        return None if entry is None else entry.object
+
+    async def publish(self, entry: Entry[Fact]) -> None:
+        """Make a fact known: to this process at once, to the bus as soon as it can be reached."""
+        self._used[entry.key] = self._round
+        fact = entry.raw
+        self._dispatcher(self._world.absorb(FACTS, fact, boot_seconds(), entry.traceparent))
+        self._publisher.publish_fact(fact, entry.traceparent)
+
+    def on_change(self, change: Change[Any]) -> None:
+        """Remove the facts of an object that is gone."""
+        if change.old is None or change.part.name not in self._parts:
+            return
+        if change.new is None or change.new.version.uid != change.old.version.uid:
+            self._remove(self._world.select(FACTS_BY_OWNER, change.old.version.uid))
+
+    def decide(self, decision: Decision[Any], proceed: Proceed) -> Plan:
+        try:
+            return proceed(decision)
+        finally:
+            self._looked_at(decision.reads)
+
+    def _looked_at(self, reads: ReadLog) -> None:
+        for part, key in reads.objects:
+            # What was only looked for leaves nothing behind: passes look for facts of objects that go.
+            if part == FACTS.name and self._world.get(FACTS, key) is not None:
+                self._used[key] = self._round
+
+    async def next_round(self) -> None:
+        """Remove what nothing referred to in the round that ends, and what is left of objects that went unseen."""
+        known = self._world.all(FACTS)
+        present = {entry.key for entry in known}
+        self._used = {key: last for key, last in self._used.items() if key in present}
+        for number, entry in enumerate(known, 1):
+            # Others had their turn since: what was replaced meanwhile was needed, and what is gone is gone.
+            if self._world.get(FACTS, entry.key) is entry and not self._is_needed(entry):
+                self._remove([entry])
+            if number % _SLICE == 0:
+                await asyncio.sleep(0)
+        self._round += 1
+
+    def _is_needed(self, entry: Entry[Fact]) -> bool:
+        fact = entry.object
+        if fact is None:
+            return False
+        part = self._parts.get(fact.owner.part)
+        if part is None or not self._world.is_fresh(part):
+            return True
+        owner = self._world.get(part, Key(fact.owner.namespace, fact.owner.name))
+        if owner is None or owner.version.uid != fact.owner.uid:
+            return False
+        return self._used.setdefault(entry.key, self._round) >= self._round - 1
+
+    def _remove(self, facts: Iterable[Entry[Fact]]) -> None:
+        for fact in facts:
+            self._publisher.remove_fact(fact.key)
+            self._world.absorb_deleted(FACTS, fact.key, fact.version.uid, boot_seconds())
+            self._used.pop(fact.key, None)
+
 
 _MOST_LINKS: Final = 32
 _log = structlog.get_logger()

@@ -1,8 +1,10 @@
-"""The HTTP face of a service: probes, metrics, and a look inside (FW-282, FW-283)."""
+"""uvicorn as one of several tasks of a process."""
 
 import asyncio
 import socket
 import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import uvicorn
@@ -10,14 +12,34 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 from starlette.applications import Starlette
 
-from controller_runtime.bus.part import Key
 from controller_runtime.json import JsonObject, dumps
-from controller_runtime.manager.asgi import InProcessServer
-from controller_runtime.manager.failure import StartError
+from controller_runtime.log.wire.part import Key
 from controller_runtime.manager.scrapers import PATH, Scrapers, Verdict
 from controller_runtime.manager.settings import Address
 from controller_runtime.manager.state import ServiceState
+from controller_runtime.manager.troubles import StartError
 from controller_runtime.telemetry.metrics import Metrics
+
+
+class InProcessServer(uvicorn.Server):
+    """Leaves signals to the process, and does not look ten times a second whether it is to stop."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._stop = asyncio.Event()
+
+    def stop(self) -> None:
+        """Stop accepting and let `serve` end once running requests have."""
+        self.should_exit = True
+        self._stop.set()
+
+    async def main_loop(self) -> None:
+        await self._stop.wait()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
 
 _EVERY_INTERFACE: Final = "0.0.0.0"  # noqa: S104  the kubelet probes the pod's address, not loopback
 _UNKNOWN: Final = (

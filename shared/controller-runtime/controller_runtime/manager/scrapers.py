@@ -11,8 +11,7 @@ from typing import Final
 
 import structlog
 
-from controller_runtime.api.kind import Kind
-from controller_runtime.api.meta import Resource
+from controller_runtime.api.meta import Kind, Resource
 from controller_runtime.json import JsonObject
 from controller_runtime.kube.client import KubeClient
 from controller_runtime.kube.errors import KubeError

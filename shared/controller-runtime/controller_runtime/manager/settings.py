@@ -1,9 +1,10 @@
-"""Settings of a service process: environment variables with a prefix, and the same as flags (FW-270…FW-274)."""
+"""Flags of the existing binary, put into the words of this one (FW-280)."""
 
 import os
 import re
 import socket
 import sys
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final, TypeVar
@@ -18,13 +19,72 @@ from pydantic_settings import (
 )
 
 from controller_runtime import quantity
-from controller_runtime.bus.broker_urls import checked_urls, without_credentials
-from controller_runtime.bus.subjects import DEFAULT_ROOT, Layout
 from controller_runtime.duration import parse_seconds
 from controller_runtime.json import JsonObject
-from controller_runtime.manager.aliases import translated
+from controller_runtime.log.broker.address import checked_urls, without_credentials
+from controller_runtime.log.wire.subjects import DEFAULT_ROOT, Layout
 from controller_runtime.reconcile.watchdog import DEFAULT_BUDGET
 from controller_runtime.telemetry.logs import LogFormat, LogLevel, StackLevel
+
+
+def _level(value: str) -> list[str]:
+    # A number is a verbosity: anything above zero asks for more than info.
+    if value.isdecimal():
+        value = "debug" if int(value) else "info"
+    return ["--log-level", value]
+
+
+def _devel(value: str) -> list[str]:
+    return ["--log-level", "debug", "--log-format", "console"] if value != "false" else []
+
+
+def _ignored(_: str) -> list[str]:
+    return []
+
+
+def _switch(name: str) -> Callable[[str], list[str]]:
+    """``--name=false`` and the like, which Go's flags take; a value that is none stays for the error message."""
+
+    def words(value: str) -> list[str]:
+        if value.lower() in {"", "true", "t", "1"}:
+            return [f"--{name}"]
+        return [f"--no-{name}"] if value.lower() in {"false", "f", "0"} else [f"--{name}={value}"]
+
+    return words
+
+
+_SWITCHES: Final = frozenset({"--zap-devel", "--leader-elect", "--metrics-secure", "--direct-watch"})
+_ALIASES: Final[Mapping[str, Callable[[str], list[str]]]] = {
+    "--zap-devel": _devel,
+    "--zap-encoder": lambda value: ["--log-format", value],
+    "--zap-log-level": _level,
+    "--zap-stacktrace-level": lambda value: ["--log-stacktrace-level", value],
+    "--leader-elect": _switch("leader-elect"),
+    "--metrics-secure": _switch("metrics-secure"),
+    "--direct-watch": _switch("direct-watch"),
+    # There are no webhooks whose certificates these could name.
+    "--webhook-cert-path": _ignored,
+    "--webhook-cert-name": _ignored,
+    "--webhook-cert-key": _ignored,
+}
+
+
+def translated(argv: list[str]) -> list[str]:
+    """The arguments with every known alias replaced."""
+    return list(_words(iter(argv)))
+
+
+def _words(remaining: Iterator[str]) -> Iterator[str]:
+    for word in remaining:
+        flag, joined, value = word.partition("=")
+        alias = _ALIASES.get(flag)
+        if alias is None:
+            yield word
+            continue
+        if not joined and flag not in _SWITCHES:
+            value = next(remaining, "")
+        yield from alias(value)
+
 
 _NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _SERVICE_LINK: Final = re.compile(r"_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_\d+_(TCP|UDP|SCTP)(_[A-Z]+)?)?)$")

@@ -5,14 +5,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Final, TypeAlias
 
-from controller_runtime.bus.connection import ConnectionState
-from controller_runtime.bus.feed import PartStatus
-from controller_runtime.bus.freshness import Source
-from controller_runtime.bus.part import Key
 from controller_runtime.json import JsonObject
 from controller_runtime.kube.errors import ApiError
 from controller_runtime.kube.kinds import resource_name
 from controller_runtime.kube.refusals import Asked
+from controller_runtime.log.broker.connection import ConnectionState
+from controller_runtime.log.cache.feed import PartStatus
+from controller_runtime.log.freshness import Source
+from controller_runtime.log.wire.part import Key
 from controller_runtime.manager.causes import Cause
 from controller_runtime.manager.context import IS_PAUSED, ProcessContext, paused_indexes
 from controller_runtime.manager.leading import Term
@@ -21,8 +21,8 @@ from controller_runtime.reconcile.access import Where
 from controller_runtime.reconcile.permissions import permissions
 from controller_runtime.reconcile.queue import DURATIONS, QueueStatistics
 from controller_runtime.reconcile.worker import DEFAULT_WORKERS
+from controller_runtime.telemetry.catalogue import Readings, Total
 from controller_runtime.telemetry.metrics import readings_of
-from controller_runtime.telemetry.readings import Readings, Total
 
 _Sample: TypeAlias = tuple[Mapping[str, str], float | Total]
 _Named: TypeAlias = tuple[str, Mapping[str, str], float | Total]

@@ -1,4 +1,4 @@
-"""What keeps a service from its work: a reason, what was found and what to do, in one line (FW-583, FW-586). Pure."""
+"""Troubles: what keeps a service from its work and what to do, in one line, from a closed table (FW-583, FW-586)."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator
@@ -6,16 +6,47 @@ from dataclasses import dataclass
 from typing import Final
 
 import aiohttp
+import structlog
 
-from controller_runtime.bus.broker_urls import without_credentials
-from controller_runtime.bus.connection import ConnectionState, ConnectionStatistics
-from controller_runtime.bus.errors import BusClosedError, BusSetupError
-from controller_runtime.bus.stream_faults import StreamFault
-from controller_runtime.kube.errors import ApiConnectionError, ApiError
-from controller_runtime.kube.kubeconfig import ConfigError
+from controller_runtime.kube.config import ConfigError
+from controller_runtime.kube.errors import ApiConnectionError, ApiError, KubeError
 from controller_runtime.kube.refusals import Asked
+from controller_runtime.log.broker.address import BusClosedError, BusError, BusSetupError, without_credentials
+from controller_runtime.log.broker.connection import ConnectionState, ConnectionStatistics
+from controller_runtime.log.broker.streams import StreamFault, StreamMismatchError
+from controller_runtime.log.publish.state import SupersededError
 from controller_runtime.manager.causes import REMEDIES, Cause, to_define, to_upgrade
-from controller_runtime.manager.failure import EXPECTED, StartError, leaves
+
+_log = structlog.get_logger(__name__)
+
+
+class StartError(Exception):
+    """The process cannot run as it was told; the message says what to change."""
+
+
+EXPECTED: Final = (KubeError, BusError, StreamMismatchError, SupersededError, StartError)
+"""What operators can cure."""
+
+
+def leaves(error: BaseException) -> Iterator[BaseException]:
+    """The errors themselves, without the groups around them."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from leaves(inner)
+    else:
+        yield error
+
+
+def report(error: BaseException, message: str) -> None:
+    """Log why a service ends: a line for what operators can cure, a traceback for what only developers can."""
+    told = set()
+    for cause in leaves(error):
+        if not isinstance(cause, EXPECTED):
+            _log.error(message, error=f"{type(cause).__name__}: {cause}", exc_info=cause)
+        elif str(cause) not in told:
+            told.add(str(cause))
+            _log.error(message, error=str(cause))
+
 
 _ONCE: Final = frozenset(
     {Cause.BROKER_UNREACHABLE, Cause.BROKER_CREDENTIALS, Cause.BROKER_CERTIFICATE, Cause.API_UNREACHABLE}

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from controller_runtime.bus.part import Part
 from controller_runtime.kube.kinds import ResourceKind
-from controller_runtime.reconcile.plan import Plan, WriteMode
-from controller_runtime.reconcile.verb import Verb
+from controller_runtime.log.wire.part import Part
+from controller_runtime.reconcile.plan import Plan, Verb, WriteMode
 
 
 class ApiVerb(StrEnum):

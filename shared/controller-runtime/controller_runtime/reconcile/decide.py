@@ -23,12 +23,11 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from controller_runtime import annotation_keys
 from controller_runtime.api.meta import Resource
-from controller_runtime.bus.part import Part
-from controller_runtime.bus.standing import Standing
-from controller_runtime.bus.view import ReadLog, View
 from controller_runtime.errors import Category, ClassifiedError
-from controller_runtime.reconcile.execution import Execution
-from controller_runtime.reconcile.plan import NOTHING, Patch, Plan
+from controller_runtime.log.cache.view import ReadLog, View
+from controller_runtime.log.wire.part import Part
+from controller_runtime.log.wire.version import Standing
+from controller_runtime.reconcile.plan import NOTHING, Execution, Patch, Plan
 from controller_runtime.reconcile.reconciler import Reconciler
 
 T = TypeVar("T", bound=Resource)

@@ -12,27 +12,26 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from controller_runtime import annotation_keys
-from controller_runtime.bus.part import Key
 from controller_runtime.errors import ClassifiedError
 from controller_runtime.json import JsonObject
 from controller_runtime.kube.client import KubeClient
 from controller_runtime.kube.errors import ApiError, KubeError
 from controller_runtime.kube.guard import NotLeaderError
+from controller_runtime.log.wire.part import Key
 from controller_runtime.reconcile.access import Writes, require_declared
-from controller_runtime.reconcile.admission import Admission
-from controller_runtime.reconcile.child_body import (
+from controller_runtime.reconcile.cache_access import Admission, WorldAccess
+from controller_runtime.reconcile.child import (
     Target,
     foreign_owner,
     in_order,
+    needs_apply,
     refers_to,
     to_create,
     to_update,
     with_owner,
 )
-from controller_runtime.reconcile.classify import classify, is_quiet
-from controller_runtime.reconcile.difference import needs_apply
+from controller_runtime.reconcile.conditions import soonest
 from controller_runtime.reconcile.events import EventWriter
-from controller_runtime.reconcile.execution import Drop, Execution, Write, WriteResult
 from controller_runtime.reconcile.fights import (
     EXISTENCE,
     ChildKey,
@@ -43,13 +42,21 @@ from controller_runtime.reconcile.fights import (
     with_contests,
     yielding,
 )
-from controller_runtime.reconcile.hold import soonest
-from controller_runtime.reconcile.plan import Child, Delete, Event, Patch, Plan, WriteMode
+from controller_runtime.reconcile.plan import (
+    Child,
+    Delete,
+    Drop,
+    Event,
+    Execution,
+    Patch,
+    Plan,
+    Verb,
+    Write,
+    WriteMode,
+    WriteResult,
+)
 from controller_runtime.reconcile.reconciler import Reconciler
-from controller_runtime.reconcile.status_writer import Due, StatusWriter
-from controller_runtime.reconcile.take_over import is_left, take_over
-from controller_runtime.reconcile.verb import Verb
-from controller_runtime.reconcile.world_access import WorldAccess
+from controller_runtime.reconcile.status_writer import Due, StatusWriter, classify, is_left, is_quiet, take_over
 
 STALE_RETRY_SECONDS: Final = 2.0
 """When a delete that was refused on a stale view is tried again."""

@@ -17,11 +17,10 @@ from typing import Final, TypeAlias, cast
 
 from controller_runtime import annotation_keys
 from controller_runtime.api.enums import ConditionStatus, EventType
-from controller_runtime.bus.part import Key
 from controller_runtime.json import JsonObject, canonical, loads
-from controller_runtime.reconcile.conditions import timestamp
-from controller_runtime.reconcile.difference import FieldPath, applied_hash, differing
-from controller_runtime.reconcile.hold import soonest
+from controller_runtime.log.wire.part import Key
+from controller_runtime.reconcile.child import FieldPath, applied_hash, differing
+from controller_runtime.reconcile.conditions import soonest, timestamp
 from controller_runtime.reconcile.plan import Event
 
 WINDOW: Final = 60.0

@@ -4,16 +4,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from controller_runtime.api.kind import Kind
-from controller_runtime.bus.fact import FACTS
-from controller_runtime.bus.part import Part
+from controller_runtime.api.meta import Kind
 from controller_runtime.kinds import EVENT, LEASE, NAMESPACE
 from controller_runtime.kube.kinds import resource_name
 from controller_runtime.kube.reflector import DEFINITION
+from controller_runtime.log.history.facts import FACTS
+from controller_runtime.log.wire.part import Part
 from controller_runtime.reconcile.access import Access, ApiVerb, Where, Writes, access
+from controller_runtime.reconcile.plan import Verb
 from controller_runtime.reconcile.reconciler import Reconciler, ServiceDefinition
-from controller_runtime.reconcile.take_over import STATUS
-from controller_runtime.reconcile.verb import Verb
+from controller_runtime.reconcile.status_writer import STATUS
 
 _NAMED: Final = "metadata.name="
 

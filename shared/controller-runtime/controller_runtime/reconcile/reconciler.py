@@ -1,4 +1,4 @@
-"""How a service says what it does: reconcilers, what wakes them, and the declaration that ties it together."""
+"""Which changes of an object matter to those who look at a part of it."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -6,20 +6,56 @@ from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar
 
 from controller_runtime.api.meta import Resource
-from controller_runtime.bus.entry import KEPT_DECODED, Change
-from controller_runtime.bus.part import Key, Part
-from controller_runtime.bus.view import View
-from controller_runtime.bus.world import Derived, World
+from controller_runtime.core.objects import Namespace
 from controller_runtime.errors import ClassifiedError
 from controller_runtime.json import JsonObject
+from controller_runtime.kube.kinds import ResourceKind
+from controller_runtime.log.cache.store import Derived, World
+from controller_runtime.log.cache.view import Lookup, View
+from controller_runtime.log.wire.part import Key, Part
+from controller_runtime.log.wire.version import KEPT_DECODED, Change
 from controller_runtime.reconcile.access import Access, Writes
-from controller_runtime.reconcile.condition_names import RECONCILED
-from controller_runtime.reconcile.difference import is_subset, same_status
-from controller_runtime.reconcile.plan import Effect, Plan
-from controller_runtime.reconcile.verb import Verb
-from controller_runtime.telemetry.readings import Readings
+from controller_runtime.reconcile.child import is_subset, same_status
+from controller_runtime.reconcile.conditions import RECONCILED
+from controller_runtime.reconcile.plan import Effect, Plan, Verb
+from controller_runtime.telemetry.catalogue import Readings
 
 T = TypeVar("T", bound=Resource)
+
+
+def differs(change: Change[T], shown: Callable[[T], object]) -> bool:
+    """Creation, deletion, or a change of what ``shown`` makes of the object; it includes the UID where that counts."""
+    before, after = change.before, change.after
+    return before is None or after is None or shown(before) != shown(after)
+
+
+def namespace_terminating(namespace: str, lookup: Lookup[Namespace]) -> bool | ClassifiedError:
+    """Whether clean-up can be skipped because the namespace and all in it go away.
+
+    A namespace that does not exist counts as terminating. Where that is not known, the error is to be retried.
+    """
+    if not namespace:
+        return False
+    if lookup.error is not None:
+        return lookup.error
+    return lookup.value is None or lookup.value.deleting
+
+
+def is_left_by_predecessor(child: Resource, owner: Resource, kind: ResourceKind) -> bool:
+    """Whether an earlier owner of this name controls the child: garbage collection has not reached it yet.
+
+    Args:
+        owner: the one that is there now.
+        kind: the owner's.
+    """
+    return any(
+        one.name == owner.name and one.uid != owner.uid
+        for one in child.metadata.owner_references
+        # Not by version: what an earlier release made is a predecessor's as well.
+        if one.controller and (one.api_version.rpartition("/")[0], one.kind) == (kind.group, kind.kind)
+    )
+
+
 C = TypeVar("C", bound=Resource)
 
 

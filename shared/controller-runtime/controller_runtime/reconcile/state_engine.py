@@ -13,10 +13,21 @@ from controller_runtime.api.enums import ConditionStatus, EventType, StatusValue
 from controller_runtime.api.meta import Condition, find_condition
 from controller_runtime.errors import BLOCKING_CATEGORIES, RETRIED_CATEGORIES, Category, ClassifiedError
 from controller_runtime.json import JsonObject
-from controller_runtime.reconcile.components import ERROR_STATES, Component, Dependency, Observability, State
-from controller_runtime.reconcile.condition_names import ParentCondition
-from controller_runtime.reconcile.conditions import Desired, condition_json, events_of, settle
-from controller_runtime.reconcile.hold import BRIEFLY, Hold, soonest
+from controller_runtime.reconcile.conditions import (
+    BRIEFLY,
+    ERROR_STATES,
+    Component,
+    Dependency,
+    Desired,
+    Hold,
+    Observability,
+    ParentCondition,
+    State,
+    condition_json,
+    events_of,
+    settle,
+    soonest,
+)
 from controller_runtime.reconcile.plan import Child, Delete, Effect, Event, Patch, Plan
 
 GRACE_PERIOD: Final = timedelta(seconds=10)

@@ -1,25 +1,202 @@
-"""Writes the status: only what this service owns, only when it differs (FW-011, FW-018, FW-106, FW-412)."""
+"""Writes status, takes objects over from another field manager, classifies failed calls (FW-040…FW-048)."""
 
+import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from types import MappingProxyType
+from typing import Any, Final
 
+from controller_runtime import annotation_keys
 from controller_runtime.api.enums import EventType
-from controller_runtime.errors import ClassifiedError
+from controller_runtime.errors import Category, ClassifiedError
 from controller_runtime.json import JsonObject, canonical
 from controller_runtime.kube.client import KubeClient
-from controller_runtime.kube.errors import ApiError, KubeError
+from controller_runtime.kube.errors import ApiConnectionError, ApiError, ConnectionFailure, KubeError
 from controller_runtime.kube.guard import NotLeaderError
-from controller_runtime.reconcile.child_body import Target
-from controller_runtime.reconcile.classify import classify, is_quiet
-from controller_runtime.reconcile.execution import Write, WriteResult
-from controller_runtime.reconcile.plan import Event, kind_of
-from controller_runtime.reconcile.reconciler import StatusOwnership
-from controller_runtime.reconcile.take_over import STATUS, is_left, take_over
-from controller_runtime.reconcile.verb import Verb
-from controller_runtime.reconcile.world_access import WorldAccess
+from controller_runtime.log.wire.part import FieldOwner, Part, entries_of
+from controller_runtime.reconcile.cache_access import WorldAccess
+from controller_runtime.reconcile.child import Target
+from controller_runtime.reconcile.plan import Event, Verb, Write, WriteResult, kind_of
+from controller_runtime.reconcile.reconciler import EffectError, StatusOwnership
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """One row of the table of FW-044; the first row that applies decides."""
+
+    applies: Callable[[ApiError], bool]
+    category: Category
+    reason: str
+
+
+def _code(*codes: int) -> Callable[[ApiError], bool]:
+    return lambda error: error.code in codes
+
+
+_RULES: Final = (
+    _Rule(lambda error: error.is_typed_patch_failure, Category.INVALID_SPEC, "InvalidSpec"),
+    _Rule(lambda error: error.is_admission_denial, Category.INVALID_SPEC, "AdmissionDenied"),
+    _Rule(_code(404), Category.MISSING_DOWNSTREAM, "NotFound"),
+    _Rule(_code(401), Category.AUTH, "Unauthorized"),
+    _Rule(_code(403), Category.AUTH, "Forbidden"),
+    _Rule(_code(422), Category.INVALID_SPEC, "InvalidSpec"),
+    _Rule(lambda error: error.is_already_exists, Category.INVALID_SPEC, "AlreadyExists"),
+    _Rule(_code(409), Category.INFRASTRUCTURE, "Conflict"),
+    _Rule(_code(504), Category.INFRASTRUCTURE, "Timeout"),
+    _Rule(_code(503, 500), Category.INFRASTRUCTURE, "ServiceUnavailable"),
+    _Rule(_code(429), Category.INFRASTRUCTURE, "RateLimited"),
+    _Rule(lambda error: error.code >= 500, Category.INFRASTRUCTURE, "ServerError"),
+    _Rule(lambda error: 400 <= error.code < 500, Category.INVALID_SPEC, "ClientError"),
+)
+
+_CONNECTION_REASONS: Final[Mapping[ConnectionFailure, str]] = MappingProxyType(
+    {
+        ConnectionFailure.REFUSED: "ConnectionRefused",
+        ConnectionFailure.TIMEOUT: "NetworkTimeout",
+        ConnectionFailure.RESET: "ConnectionReset",
+        ConnectionFailure.DNS: "DNSFailure",
+        ConnectionFailure.OTHER: "NetworkError",
+    }
+)
+
+_PLACING: Final = frozenset({Verb.CREATE, Verb.APPLY, Verb.PATCH})
+
+
+def classify(error: BaseException, *, verb: Verb | None = None) -> ClassifiedError:
+    """The error as a value. What is classified already, even when wrapped, keeps its classification (FW-042).
+
+    Args:
+        verb: what was asked; a failed JSON-patch test is a conflict, not an invalid object.
+
+    Raises:
+        asyncio.CancelledError: a shutdown is no error of the object (FW-048).
+    """
+    for cause in _chain(error):
+        if isinstance(cause, asyncio.CancelledError):
+            raise cause
+        if isinstance(cause, EffectError):
+            return cause.error
+        if isinstance(cause, ApiError):
+            return _classify_answer(cause, verb)
+        if isinstance(cause, ApiConnectionError):
+            return ClassifiedError(Category.INFRASTRUCTURE, _CONNECTION_REASONS[cause.failure], str(cause))
+    return ClassifiedError(Category.UNKNOWN, "UnknownError", str(error) or type(error).__name__)
+
+
+def _classify_answer(error: ApiError, verb: Verb | None) -> ClassifiedError:
+    if verb in _PLACING and error.is_not_found:
+        # What a write does not find is where it would write: the CRD or the namespace, which come back (FW-810).
+        return ClassifiedError(Category.INFRASTRUCTURE, "NotFound", str(error))
+    if verb is Verb.PATCH and error.is_failed_json_patch_test:
+        return ClassifiedError(Category.INFRASTRUCTURE, "Conflict", str(error))
+    rule = next((rule for rule in _RULES if rule.applies(error)), None)
+    if rule is None:
+        return ClassifiedError(Category.UNKNOWN, "UnknownError", str(error))
+    return ClassifiedError(rule.category, rule.reason, str(error), error.retry_after)
+
+
+def is_quiet(error: BaseException, verb: Verb) -> bool:
+    """Whether the failure ends the pass without an error: its cause brings an event of its own.
+
+    A terminating namespace refuses creates; a delete whose UID no longer fits has nothing left to do, and so has
+    one that finds nothing (FW-007, FW-044); a status conflict means a newer version is on its way (FW-012).
+    """
+    if not isinstance(error, ApiError):
+        return False
+    if verb is Verb.DELETE:
+        return error.is_not_found or error.is_conflict
+    if verb is Verb.STATUS and (error.is_conflict or error.is_not_found or error.is_failed_json_patch_test):
+        return True
+    return error.is_namespace_terminating
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """The error and what it wraps, outermost first."""
+    chain: list[BaseException] = []
+    current: BaseException | None = error
+    while current is not None and current not in chain:
+        chain.append(current)
+        current = current.__cause__ or current.__context__
+    return chain
+
+
+STATUS: Final = "status"
+"""The subresource that a status is written through."""
+_ITSELF: Final = "."
+"""The member of a field set that stands for the field which has the set."""
+
+
+def is_left(part: Part[Any], obj: JsonObject, subresource: str = "") -> bool:
+    """Whether a predecessor still owns fields that were written through this subresource."""
+    left = entries_of(part.predecessors, obj) if part.predecessors else ()
+    return any(entry.get("subresource", "") == subresource for entry in left)
+
+
+def handed_over(
+    managed: Sequence[JsonObject], predecessors: Collection[FieldOwner], manager: str, subresource: str = ""
+) -> list[JsonObject] | None:
+    """The managedFields with what predecessors own in the Apply entry of a manager; `None` if they own nothing."""
+    ours = FieldOwner(manager, "Apply", subresource)
+    old = [entry for entry in managed if _owner(entry) in predecessors and _owner(entry).subresource == subresource]
+    if not old:
+        return None
+    own = [entry for entry in managed if _owner(entry) == ours]
+    # An applier has one entry, of whatever version; its own is the one whose time and version are right.
+    first, *rest = [*own, *old]
+    fields = first.get("fieldsV1") or {}
+    for entry in rest:
+        fields = _union(fields, entry.get("fieldsV1") or {})
+    entry = {**first, "manager": manager, "operation": "Apply", "fieldsV1": fields}
+    return [*(one for one in managed if one not in own and one not in old), entry]
+
+
+async def take_over(
+    kube: KubeClient, part: Part[Any], obj: JsonObject, manager: str, subresource: str = ""
+) -> JsonObject:
+    """Make what predecessors own of an object a manager's; returns the object as it is then.
+
+    Raises:
+        KubeError: a conflict if the object has changed between the look and the write.
+    """
+    metadata = obj["metadata"]
+    namespace = metadata.get("namespace") or None
+    live = await kube.get(part.kind, metadata["name"], namespace)
+    fields = handed_over(live["metadata"].get("managedFields") or (), part.predecessors, manager, subresource)
+    if fields is None or live["metadata"]["uid"] != metadata["uid"]:
+        return live
+    hashed = annotation_keys.APPLIED_HASH in (live["metadata"].get("annotations") or {})
+    unmarked = {"annotations": {annotation_keys.APPLIED_HASH: None}} if hashed and not subresource else {}
+    # Through a subresource, the server would take no notice of managedFields.
+    return await kube.merge_patch(
+        part.kind,
+        metadata["name"],
+        namespace,
+        {"metadata": {"managedFields": fields, **unmarked}},
+        resource_version=live["metadata"]["resourceVersion"],
+        field_manager=manager,
+    )
+
+
+def _owner(entry: JsonObject) -> FieldOwner:
+    return FieldOwner(str(entry.get("manager")), str(entry.get("operation")), str(entry.get("subresource") or ""))
+
+
+def _union(one: JsonObject, other: JsonObject) -> JsonObject:
+    """Both field sets. An empty member is the field itself, and says so in a set that also has members of it."""
+    merged = dict(one)
+    for name, below in other.items():
+        if name not in merged:
+            merged[name] = below
+        elif name != _ITSELF and merged[name] != below:
+            merged[name] = _union(_spelled_out(merged[name]), _spelled_out(below))
+    return merged
+
+
+def _spelled_out(fields: JsonObject) -> JsonObject:
+    return fields or {_ITSELF: {}}
+
 
 STATUS_REJECTED: Final = "StatusRejected"
 """Reason of the event about a status that the API server refuses (FW-018)."""

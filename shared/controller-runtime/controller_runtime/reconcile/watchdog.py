@@ -27,8 +27,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from controller_runtime import annotation_keys
 from controller_runtime.api.meta import Resource
-from controller_runtime.bus.entry import Entry
 from controller_runtime.json import canonical, dumps
+from controller_runtime.log.wire.version import Entry
 
 R = TypeVar("R")
 

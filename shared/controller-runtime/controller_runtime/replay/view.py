@@ -13,23 +13,20 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from controller_runtime.api.meta import Resource
-from controller_runtime.bus.decision import DecisionRecord
-from controller_runtime.bus.entry import Entry, Version
-from controller_runtime.bus.line import Admits, Line
-from controller_runtime.bus.part import Index, Key, Part
-from controller_runtime.bus.recorded import (
+from controller_runtime.errors import ClassifiedError
+from controller_runtime.log.cache.indexes import Admits, Line, Summary
+from controller_runtime.log.cache.view import Lookup, Selection, Summed, first_of, stale_error
+from controller_runtime.log.history.decisions import (
+    DecisionRecord,
     RecordedGroup,
     digest_of_look_ups,
     digest_of_objects,
     digest_of_questions,
     recorded_item,
 )
-from controller_runtime.bus.summary import Summary
-from controller_runtime.bus.view import Lookup, Selection, Summed, first_of, stale_error
-from controller_runtime.errors import ClassifiedError
-from controller_runtime.replay.past import Past, UntoldError
-from controller_runtime.replay.past_part import Answer, PastPart
-from controller_runtime.replay.rebuilt import Rebuilt
+from controller_runtime.log.wire.part import Index, Key, Part
+from controller_runtime.log.wire.version import Entry, Version
+from controller_runtime.replay.past import Answer, Past, PastPart, Rebuilt, UntoldError
 
 T = TypeVar("T", bound=Resource)
 E = TypeVar("E", bound=BaseModel)

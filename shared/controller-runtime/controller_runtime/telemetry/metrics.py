@@ -22,8 +22,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
-from controller_runtime.telemetry.catalogue import MEANINGS
-from controller_runtime.telemetry.readings import Readings, Total
+from controller_runtime.telemetry.catalogue import MEANINGS, Readings, Total
 
 _BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 

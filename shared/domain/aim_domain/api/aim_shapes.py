@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Final
 from pydantic import Field
 
 from aim_domain.api.enums import Metric, Precision, ProfileType, ResolutionScope
-from aim_domain.api.http_route import ParentReference
+from aim_domain.api.gateway_api import ParentReference
 from controller_runtime import (
     DEFAULTED,
     REQUIRED,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Annotated, ClassVar, Final
 
 from aim_domain.api.aim_shapes import MODEL_ID, SOURCE_URI, DownloadFilter
-from aim_domain.api.enums import CacheMode
-from aim_domain.api.group import API_VERSION
+from aim_domain.api.enums import API_VERSION, CacheMode
 from aim_domain.api.model import STANDARD_STATUS
 from controller_runtime import (
     REQUIRED,

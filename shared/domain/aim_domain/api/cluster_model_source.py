@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Final
 
-from aim_domain.api.group import API_VERSION
+from aim_domain.api.enums import API_VERSION
 from controller_runtime import (
     DEFAULTED,
     LONGEST_TEXT,

@@ -1,10 +1,14 @@
-"""The closed sets of values of the AIM kinds (CC-030)."""
+"""Group and version of the AIM kinds, and the closed sets of their values (CC-030)."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from controller_runtime.api.enums import OpenEnum
+
+GROUP: Final = "aim.eai.amd.com"
+VERSION: Final = "v1alpha1"
+API_VERSION: Final = f"{GROUP}/{VERSION}"
 
 
 class Metric(OpenEnum):

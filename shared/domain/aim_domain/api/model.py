@@ -1,26 +1,110 @@
-"""AIMModel, and the shapes that it shares with AIMClusterModel (CC-080 to CC-083)."""
+"""AIMModel and AIMClusterModel, and what the labels of a model image say (CC-040, CC-080 to CC-083)."""
 
 from __future__ import annotations
 
 from typing import Annotated, ClassVar, Final
 
+from pydantic import Field
+
 from aim_domain.api.aim_shapes import CustomProfile, Hardware, ModelSource, ResolvedReference
-from aim_domain.api.enums import Metric, ModelSourceType, Precision, ProfileType
-from aim_domain.api.group import API_VERSION
-from aim_domain.api.image_metadata import ImageMetadata
+from aim_domain.api.enums import API_VERSION, Metric, ModelSourceType, Precision, ProfileType
 from controller_runtime import (
     DEFAULTED,
     REQUIRED,
     ApiModel,
     CelRule,
     Conditions,
+    Int32,
     Int64,
     Items,
     Resource,
     Schema,
     StatusValue,
+    StrMap,
 )
 from controller_runtime.core import EnvList, PullSecrets, ResourceRequirements
+
+MAX_DEPLOYMENTS: Final = 64
+"""Recommended deployments of an image that become templates: each is an object and a discovery (CC-341)."""
+
+
+class RecommendedDeployment(ApiModel):
+    """A deployment recommended by the author of the image."""
+
+    gpu_model: str | None = None
+    """GPU model."""
+    gpu_count: Int32 | None = None
+    """Number of GPUs."""
+    precision: str | None = None
+    """Numeric precision."""
+    metric: str | None = None
+    """Metric that the deployment is optimized for."""
+    profile_id: str | None = None
+    """Id of the profile in the image."""
+    description: str | None = None
+    """Human-readable description."""
+
+
+class ModelMetadata(ApiModel):
+    """Metadata of the model in the image."""
+
+    canonical_name: str | None = None
+    """Canonical id of the model."""
+    source: str | None = None
+    """URL of the model's origin."""
+    tags: Items[str] = ()
+    """Tags of the model."""
+    versions: Items[str] = ()
+    """Versions of the model."""
+    variants: Items[str] = ()
+    """Variants of the model."""
+    hf_token_required: bool | None = None
+    """Whether the download needs a Hugging Face token."""
+    title: str | None = None
+    """Title of the model."""
+    description_full: Annotated[str | None, Schema(max_length=65_536)] = None
+    """Description of the model."""
+    release_notes: Annotated[str | None, Schema(max_length=65_536)] = None
+    """Release notes."""
+    recommended_deployments: Annotated[Items[RecommendedDeployment], Schema(max_items=MAX_DEPLOYMENTS)] = ()
+    """Deployments recommended by the author of the image."""
+
+
+class OciMetadata(ApiModel):
+    """The standard OCI labels."""
+
+    title: str | None = None
+    """Title of the image."""
+    description: str | None = None
+    """Description of the image."""
+    licenses: str | None = None
+    """Licenses of the content."""
+    vendor: str | None = None
+    """Vendor of the image."""
+    authors: str | None = None
+    """Authors of the image."""
+    source: str | None = None
+    """URL of the source of the image."""
+    documentation: str | None = None
+    """URL of the documentation."""
+    created: str | None = None
+    """Creation time of the image, as its label says."""
+    revision: str | None = None
+    """Source revision of the image."""
+    version: str | None = None
+    """Version of the content."""
+
+
+class ImageMetadata(ApiModel):
+    """What the labels of a model image say."""
+
+    model: ModelMetadata | None = None
+    """Metadata of the model in the image."""
+    oci: OciMetadata | None = None
+    """The standard OCI labels."""
+    original_labels: StrMap = Field(default_factory=dict)
+    """All labels of the image, unmodified."""
+
 
 STANDARD_STATUS: Final = Schema(
     defaulted=True,
@@ -158,6 +242,17 @@ class AIMModel(Resource):
 
     api_version: str = API_VERSION
     kind: str = "AIMModel"
+    spec: Annotated[AIMModelSpec, REQUIRED] = AIMModelSpec()
+    """The model image, and how to use it."""
+    status: AIMModelStatus = AIMModelStatus()
+    """Observed state of the model."""
+
+
+class AIMClusterModel(Resource):
+    """A model image, available in all namespaces."""
+
+    api_version: str = API_VERSION
+    kind: str = "AIMClusterModel"
     spec: Annotated[AIMModelSpec, REQUIRED] = AIMModelSpec()
     """The model image, and how to use it."""
     status: AIMModelStatus = AIMModelStatus()

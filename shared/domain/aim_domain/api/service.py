@@ -5,8 +5,15 @@ from __future__ import annotations
 from typing import Annotated, ClassVar, Final
 
 from aim_domain.api.aim_shapes import Hardware, ModelSource, ResolvedReference, Routing, Storage
-from aim_domain.api.enums import CachingMode, Metric, MetricBackend, MetricSourceType, MetricTargetType, Precision
-from aim_domain.api.group import API_VERSION
+from aim_domain.api.enums import (
+    API_VERSION,
+    CachingMode,
+    Metric,
+    MetricBackend,
+    MetricSourceType,
+    MetricTargetType,
+    Precision,
+)
 from aim_domain.api.pod_settings import DeploymentStrategy
 from controller_runtime import (
     DEFAULTED,

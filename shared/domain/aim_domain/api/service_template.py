@@ -1,12 +1,11 @@
-"""AIMServiceTemplate, and the shapes that it shares with AIMClusterServiceTemplate (CC-090 to CC-093)."""
+"""AIMServiceTemplate and AIMClusterServiceTemplate, the latter without caching (CC-090 to CC-092)."""
 
 from __future__ import annotations
 
 from typing import Annotated, ClassVar, Final
 
 from aim_domain.api.aim_shapes import CustomProfile, Hardware, ModelSource, Profile, ResolvedReference
-from aim_domain.api.enums import Metric, Precision, ProfileType
-from aim_domain.api.group import API_VERSION
+from aim_domain.api.enums import API_VERSION, Metric, Precision, ProfileType
 from aim_domain.api.model import STANDARD_STATUS
 from controller_runtime import (
     DEFAULTED,
@@ -148,6 +147,17 @@ class AIMServiceTemplate(Resource):
     api_version: str = API_VERSION
     kind: str = "AIMServiceTemplate"
     spec: Annotated[AIMServiceTemplateSpec, REQUIRED] = AIMServiceTemplateSpec()
+    """How to run the model."""
+    status: TemplateStatus = TemplateStatus()
+    """Observed state of the template."""
+
+
+class AIMClusterServiceTemplate(Resource):
+    """A runtime profile of a model, available in all namespaces."""
+
+    api_version: str = API_VERSION
+    kind: str = "AIMClusterServiceTemplate"
+    spec: Annotated[TemplateSpec, REQUIRED] = TemplateSpec()
     """How to run the model."""
     status: TemplateStatus = TemplateStatus()
     """Observed state of the template."""

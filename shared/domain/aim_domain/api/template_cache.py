@@ -7,8 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from aim_domain.api.aim_shapes import ModelSource, ResolvedReference
-from aim_domain.api.enums import CacheMode, TemplateScope
-from aim_domain.api.group import API_VERSION
+from aim_domain.api.enums import API_VERSION, CacheMode, TemplateScope
 from aim_domain.api.model import STANDARD_STATUS
 from controller_runtime import (
     DEFAULTED,

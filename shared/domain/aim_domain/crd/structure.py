@@ -1,16 +1,61 @@
-"""From a model to a structural OpenAPI schema as apiextensions.k8s.io/v1 wants it (CC-002): no references, no nulls."""
+"""From a model to a structural OpenAPI schema as apiextensions.k8s.io/v1 takes it, with descriptions (CC-002)."""
 
 from __future__ import annotations
 
+import ast
+import inspect
+import re
+import sys
 import types
 from datetime import datetime
+from functools import cache
+from itertools import pairwise
 from typing import Annotated, Any, Final, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
 from aim_domain.bounds import bounded
-from aim_domain.crd import descriptions
 from controller_runtime import ApiModel, CelRule, JsonObject, OpenEnum, Resource, Schema
+
+_REFERENCES: Final = re.compile(r" \((?:shape S|[A-Z]{2}-)[^)]*\)")
+
+
+def field_description(model: type[ApiModel], attribute: str) -> str | None:
+    """The text below the attribute, in the class that declares it."""
+    for owner in model.__mro__:
+        text = _of_class(owner).get(attribute)
+        if text is not None:
+            return text
+    return None
+
+
+def model_description(model: type[ApiModel]) -> str:
+    """The first paragraph of the class docstring on one line, without its references to the specification."""
+    paragraph = inspect.cleandoc(model.__doc__ or "").split("\n\n")[0]
+    return _REFERENCES.sub("", " ".join(paragraph.split()))
+
+
+def _of_class(owner: type) -> dict[str, str]:
+    return _of_module(owner.__module__).get(owner.__name__, {})
+
+
+@cache
+def _of_module(name: str) -> dict[str, dict[str, str]]:
+    if not name.startswith(("aim_domain.api.", "controller_runtime.api.", "controller_runtime.core.")):
+        return {}
+    tree = ast.parse(inspect.getsource(sys.modules[name]))
+    return {node.name: _below_fields(node) for node in tree.body if isinstance(node, ast.ClassDef)}
+
+
+def _below_fields(node: ast.ClassDef) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    for statement, follower in pairwise(node.body):
+        if not (isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)):
+            continue
+        if isinstance(follower, ast.Expr) and isinstance(follower.value, ast.Constant):
+            texts[statement.target.id] = " ".join(str(follower.value.value).split())
+    return texts
+
 
 _SCALARS: Final[dict[object, JsonObject]] = {
     str: {"type": "string"},
@@ -41,7 +86,7 @@ _STANDARD: Final[JsonObject] = {
 def resource_schema(model: type[Resource]) -> JsonObject:
     """The schema of a whole object of a kind."""
     schema = _object(model)
-    schema["description"] = descriptions.of_model(model)
+    schema["description"] = model_description(model)
     schema["properties"] |= _STANDARD
     return schema
 
@@ -79,7 +124,7 @@ def _object(model: type[ApiModel]) -> JsonObject:
         constraints = field_schema(field)
         plain, _ = unwrap(field.annotation)
         node = _node(plain, constraints)
-        description = descriptions.of_field(model, attribute)
+        description = field_description(model, attribute)
         if description:
             node["description"] = description
         if constraints.defaulted:
@@ -133,7 +178,7 @@ def _element(annotation: object, *, in_map: bool = False) -> JsonObject:
     plain, constraints = unwrap(annotation)
     node = _node(plain, constraints, in_map=in_map)
     if isinstance(plain, type) and issubclass(plain, ApiModel):
-        node["description"] = descriptions.of_model(plain)
+        node["description"] = model_description(plain)
     return node
 
 

@@ -9,9 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from aim_domain import labels
 from aim_domain.api.aim_shapes import DEFAULT_GPU_RESOURCE
-from aim_domain.gpu.devices import device_ids, model_of_device
-from aim_domain.gpu.memory import static_vram, vram_bytes
-from aim_domain.gpu.names import canonical_model
+from aim_domain.gpu.devices import canonical_model, device_ids, model_of_device, static_vram, vram_bytes
 from aim_domain.parts import NODES
 from controller_runtime import Summary
 from controller_runtime.core import Node

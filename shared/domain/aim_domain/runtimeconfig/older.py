@@ -6,8 +6,14 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from aim_domain.api.aim_shapes import DEFAULT_GPU_RESOURCE
-from aim_domain.api.kaiwo_config import KaiwoConfig, KaiwoConfigSpec
-from aim_domain.api.namespace_config import AIMNamespaceConfig, NamespaceCredentials, S3Credential, SecretValueReference
+from aim_domain.api.older_configs import (
+    AIMNamespaceConfig,
+    KaiwoConfig,
+    KaiwoConfigSpec,
+    NamespaceCredentials,
+    S3Credential,
+    SecretValueReference,
+)
 from aim_domain.api.runtime_config import RuntimeConfigSpec
 from aim_domain.parts import KAIWO_CONFIGS, NAMESPACE_CONFIGS
 from controller_runtime import Depth, Index, JsonObject, Resource, Shown

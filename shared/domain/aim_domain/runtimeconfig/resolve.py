@@ -5,17 +5,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from aim_domain.api.aim_shapes import ResolvedReference
-from aim_domain.api.cluster_runtime_config import AIMClusterRuntimeConfig
-from aim_domain.api.enums import ResolutionScope
-from aim_domain.api.group import API_VERSION
-from aim_domain.api.kaiwo_config import KaiwoConfig
-from aim_domain.api.namespace_config import AIMNamespaceConfig, NamespaceConfigSpec, NamespaceCredentials
-from aim_domain.api.runtime_config import AIMRuntimeConfig, RuntimeConfigSpec
+from aim_domain.api.enums import API_VERSION, ResolutionScope
+from aim_domain.api.older_configs import AIMNamespaceConfig, KaiwoConfig, NamespaceConfigSpec, NamespaceCredentials
+from aim_domain.api.runtime_config import AIMClusterRuntimeConfig, AIMRuntimeConfig, RuntimeConfigSpec
 from aim_domain.component_names import ComponentName
 from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, KAIWO_CONFIGS, RUNTIME_CONFIGS
 from aim_domain.runtimeconfig import older
-from aim_domain.runtimeconfig.env import merge_env
-from aim_domain.runtimeconfig.merge import merge_specs
+from aim_domain.runtimeconfig.merge import merge_env, merge_specs
 from aim_domain.runtimeconfig.older import PodDefaults
 from controller_runtime import (
     Category,

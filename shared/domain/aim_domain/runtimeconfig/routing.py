@@ -4,10 +4,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from aim_domain.api.aim_shapes import Routing
-from aim_domain.api.cluster_runtime_config import AIMClusterRuntimeConfig
 from aim_domain.api.enums import NamespaceOwnership
-from aim_domain.api.http_route import ParentReference
-from aim_domain.api.runtime_config import AIMRuntimeConfig, RuntimeConfigSpec
+from aim_domain.api.gateway_api import ParentReference
+from aim_domain.api.runtime_config import AIMClusterRuntimeConfig, AIMRuntimeConfig, RuntimeConfigSpec
 from aim_domain.api.service import AIMService
 from aim_domain.naming import NamingError, inference_service_name
 from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, RUNTIME_CONFIGS

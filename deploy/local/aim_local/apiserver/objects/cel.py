@@ -1,19 +1,182 @@
-"""`x-kubernetes-validations`: rules of a schema, compiled once and evaluated against objects."""
+"""`x-kubernetes-validations`: rules of a schema with Kubernetes' CEL functions, compiled once and evaluated again."""
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 from typing import Final, Self
+from urllib.parse import parse_qs, urlsplit
 
 import cel
 
-from aim_local.apiserver.objects.cel_functions import FUNCTIONS, NATIVE, VARIABLES
-from aim_local.apiserver.objects.cel_source import bound_variables, escape, members_used, selections, unknown_member
 from aim_local.apiserver.objects.errors import FieldError, FieldErrorKind
 from aim_local.apiserver.objects.schema import with_object_meta
-from aim_local.apiserver.objects.schema_node import ListType, Node, compile_node
+from aim_local.apiserver.objects.schema_node import ListType, Node, compile_node, go_pattern
 from aim_local.apiserver.objects.values import JsonValue, same
 from controller_runtime import JsonObject, canonical
+
+
+def _is_url(text: str) -> bool:
+    parts = urlsplit(text)
+    return bool(parts.scheme and (parts.netloc or parts.path.startswith("/"))) or text.startswith("/")
+
+
+def _url(text: str) -> str:
+    if not _is_url(text):
+        raise ValueError(f"URL parse error during conversion from string: {text}")
+    return text
+
+
+def _substring(text: str, start: int, end: int | None = None) -> str:
+    stop = len(text) if end is None else end
+    if not 0 <= start <= stop <= len(text):
+        raise ValueError(f"index out of range: {start}")
+    return text[start:stop]
+
+
+def _replace(text: str, old: str, new: str, limit: int = -1) -> str:
+    return text.replace(old, new, limit)
+
+
+def _split(text: str, separator: str, limit: int = -1) -> list[str]:
+    if limit == 0:
+        return []
+    pieces = limit - 1 if limit > 0 else -1
+    return text.split(separator, pieces) if separator else list(text)
+
+
+def _index_of(within: JsonValue, part: JsonValue, start: int = 0) -> int:
+    if isinstance(within, str):
+        return within.find(part, start)
+    return within.index(part) if part in within else -1
+
+
+def _last_index_of(within: JsonValue, part: JsonValue) -> int:
+    if isinstance(within, str):
+        return within.rfind(part)
+    return max((index for index, item in enumerate(within) if item == part), default=-1)
+
+
+def _find(text: str, pattern: str) -> str:
+    found = go_pattern(pattern).search(text)
+    return found.group() if found else ""
+
+
+def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
+    found = [match.group() for match in re.finditer(go_pattern(pattern), text)]
+    return found if limit < 0 else found[:limit]
+
+
+def _ascii(change: Callable[[str], str]) -> Callable[[str], str]:
+    return lambda text: "".join(change(char) if char.isascii() else char for char in text)
+
+
+def _is_sorted(items: Sequence[JsonValue]) -> bool:
+    return all(left <= right for left, right in pairwise(items))
+
+
+FUNCTIONS: Final[dict[str, Callable[..., object]]] = {
+    "charAt": lambda text, index: text[index : index + 1],
+    "find": _find,
+    "findAll": _find_all,
+    "getEscapedPath": lambda url: urlsplit(url).path,
+    "getHost": lambda url: urlsplit(url).netloc.rpartition("@")[2],
+    "getHostname": lambda url: urlsplit(url).hostname or "",
+    "getPort": lambda url: str(urlsplit(url).port or ""),
+    "getQuery": lambda url: parse_qs(urlsplit(url).query, keep_blank_values=True),
+    "getScheme": lambda url: urlsplit(url).scheme,
+    "indexOf": _index_of,
+    "isSorted": _is_sorted,
+    "isURL": _is_url,
+    "join": lambda items, separator="": separator.join(items),
+    "lastIndexOf": _last_index_of,
+    "lowerAscii": _ascii(str.lower),
+    "replace": _replace,
+    "split": _split,
+    "substring": _substring,
+    "sum": sum,
+    "trim": str.strip,
+    "upperAscii": _ascii(str.upper),
+    "url": _url,
+}
+"""By name; for a method call the receiver is the first argument."""
+
+NATIVE: Final = frozenset(
+    {
+        "bool", "bytes", "contains", "double", "duration", "dyn", "endsWith", "getDate", "getDayOfMonth",
+        "getDayOfWeek", "getDayOfYear", "getFullYear", "getHours", "getMilliseconds", "getMinutes", "getMonth",
+        "getSeconds", "int", "matches", "max", "min", "size", "startsWith", "string", "timestamp", "type", "uint",
+    }
+)  # fmt: skip
+"""Functions of the engine itself; its macros are no functions."""
+
+VARIABLES: Final = frozenset(
+    {"self", "oldSelf", "bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type", "uint"}
+)
+"""What a rule may name: the two values, and the types."""
+
+
+_LITERAL: Final = re.compile(r"""[rR]?("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')""")
+_ROOTED: Final = re.compile(r"(?<![\w.])(self|oldSelf)((?:\s*\.\s*[A-Za-z_]\w*)*)(\s*\()?")
+_BOUND: Final = re.compile(r"\.\s*(?:all|exists|exists_one|filter|map)\s*\(\s*([A-Za-z_]\w*)\s*,")
+_RESERVED: Final = frozenset(
+    {
+        "as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let", "loop",
+        "namespace", "null", "package", "return", "true", "var", "void", "while",
+    }
+)  # fmt: skip
+_SYMBOLS: Final = (("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__"))
+
+
+def escape(name: str) -> str:
+    """A property name as CEL rules write it (`x-y` is `x__dash__y`, `namespace` is `__namespace__`)."""
+    if name in _RESERVED:
+        return f"__{name}__"
+    for symbol, escaped in _SYMBOLS:
+        name = name.replace(symbol, escaped)
+    return name
+
+
+def without_literals(source: str) -> str:
+    """The rule with all string contents blanked, so that words in messages are not taken for names."""
+    return _LITERAL.sub('""', source)
+
+
+def bound_variables(source: str) -> set[str]:
+    """The variables that the rule's macros bind."""
+    return set(_BOUND.findall(without_literals(source)))
+
+
+def selections(source: str) -> Iterator[tuple[str, list[str]]]:
+    """Each use of `self` and `oldSelf` with the members selected from it, a called method left out."""
+    for found in _ROOTED.finditer(without_literals(source)):
+        names = [name.strip() for name in found[2].split(".")[1:]]
+        yield found[1], names[:-1] if found[3] and names else names
+
+
+def members_used(source: str, variable: str) -> frozenset[str] | None:
+    """The members that the rule reads from a variable; None when it reads the variable as a whole."""
+    used = [names for root, names in selections(source) if root == variable]
+    return frozenset(names[0] for names in used) if all(used) else None
+
+
+def unknown_member(source: str, node: Node) -> str | None:
+    """The first member that a rule selects and the schema does not have."""
+    for _, names in selections(source):
+        position: Node | None = node
+        for name in names:
+            if position is None or position.type != "object":
+                break
+            if position.additional is not None:
+                position = position.additional
+                continue
+            children = {escape(key): child for key, child in position.properties.items()}
+            if name not in children:
+                return name
+            position = children[name]
+    return None
+
 
 _Convert = Callable[[JsonValue], JsonValue]
 

@@ -5,7 +5,7 @@ A node of None is a value that the schema says nothing about: its objects are gr
 
 from dataclasses import dataclass, field
 
-from aim_local.apiserver.objects.fieldset import (
+from aim_local.apiserver.objects.managedfields import (
     MEMBER,
     FieldSet,
     Path,

@@ -1,1 +1,0 @@
-"""The event bus: streams, publisher and the world that services project from it."""

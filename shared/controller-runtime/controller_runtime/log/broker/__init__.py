@@ -1,0 +1,1 @@
+"""The message broker: connection, streams, and how they are read."""

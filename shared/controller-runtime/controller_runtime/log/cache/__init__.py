@@ -1,0 +1,1 @@
+"""The reading side: what one service knows of the cluster, and whether it is fresh."""

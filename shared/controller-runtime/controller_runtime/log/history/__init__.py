@@ -1,0 +1,1 @@
+"""What happened: former versions, decisions, results of effects."""

@@ -1,0 +1,1 @@
+"""The writing side: a part of Kubernetes, published completely and in order."""

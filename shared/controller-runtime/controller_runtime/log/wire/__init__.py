@@ -1,0 +1,1 @@
+"""What goes over the log: parts, subjects, versions of objects."""
