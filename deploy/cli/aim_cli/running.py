@@ -43,7 +43,7 @@ def waited(work: Coroutine[Any, Any, T]) -> T:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """What the platform's code logs is not for whoever reads an answer, unless it is an error."""
+    """What the platform's code logs is not for the reader of an answer, unless it is an error."""
     # Who logs nothing need not pay for its import.
     import structlog  # noqa: PLC0415
 

@@ -99,7 +99,7 @@ class NatsServer:
         Raises:
             StackError: it ended or did not answer in time.
         """
-        # Made anew: a test may have taken the store away, with the configuration in it.
+        # Made again: a test may have taken the store away, with the configuration in it.
         program = await asyncio.to_thread(nats_program, self.store_dir, self.port, os.environ, extra=self._extra_config)
         log = self.store_dir / "nats.log"
         self._process = Supervised(program, log, start_timeout=_START_SECONDS, stop_patience=_STOP_SECONDS)

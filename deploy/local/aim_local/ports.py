@@ -21,13 +21,13 @@ _EPHEMERAL: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 def free_port() -> int:
-    """A port that nobody listens on at this moment."""
+    """A port without a listener at this moment."""
     [port] = free_ports(1)
     return port
 
 
 def free_ports(count: int) -> list[int]:
-    """Different ports that nobody listens on at this moment, and that nobody else is given.
+    """Different ports without a listener at this moment, reserved for the caller.
 
     Between the choice and the use lie seconds in which the system gives ephemeral ports to every connection and every
     listener that asks for any. So these are taken from below, one after the other, in blocks that each process has for
@@ -67,10 +67,10 @@ class Blocks:
     """Blocks of ports of one process.
 
     The first port of each is bound for datagrams as long as the process lives, which keeps other processes from taking
-    the block and disturbs nobody who listens on that port for connections.
+    the block and disturbs no program that listens on that port for connections.
 
     Attributes:
-        ports: those of its blocks, again and again; ends where all are somebody else's.
+        ports: those of its blocks, again and again; ends where all belong to other programs.
     """
 
     def __init__(self, found: list[range]) -> None:

@@ -48,7 +48,7 @@ class Listener:
         self._server: InProcessServer | None = None
 
     def bind(self) -> None:
-        """Take connections; they wait until somebody serves."""
+        """Take connections; they wait until the server runs."""
         # Only with the protocol given asyncio sets TCP_NODELAY on accepted connections; else answers may wait 40 ms.
         listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -107,7 +107,7 @@ async def serving(
         host: address to listen on; the loopback unless pods are to reach it.
     """
     listener = Listener(port, application, tls=tls, host=host)
-    # Whoever connects before the server runs waits in the backlog.
+    # A client that connects before the server runs waits in the backlog.
     listener.bind()
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(listener.serve())

@@ -73,7 +73,7 @@ ALERTS: Final = (
         0,
         "",
         "2m",
-        "Nobody holds the Lease {{ $labels.name }}, so nothing is reconciled",
+        "The Lease {{ $labels.name }} has no holder, so nothing is reconciled",
     ),
     Alert(
         "AIMEngineStale",

@@ -1,7 +1,7 @@
 """Which subjects of the broker a service may use: its own to write, the JetStream API of the three streams, its inbox.
 
-Whoever may make a consumer reads the whole stream, and whoever may delete a message by its sequence may delete any: the
-broker knows no finer permission. So versions, markers, facts and decisions are told apart by who may *write* them.
+A user who may make a consumer reads the whole stream, and one who may delete a message by its sequence may delete any:
+the broker knows no finer permission. So versions, markers, facts and decisions are told apart by who may *write* them.
 """
 
 from collections.abc import Iterable, Iterator
@@ -90,5 +90,5 @@ def account(name: str, users: Iterable[tuple[BrokerUser, str]]) -> JsonObject:
 
 
 def authorization(users: Iterable[tuple[BrokerUser, str]]) -> JsonObject:
-    """The block of that name in the configuration of nats-server: users by their public NKeys, and nobody else."""
+    """The block of that name in the configuration of nats-server: users by their public NKeys, and no others."""
     return {"users": [{"nkey": public, "permissions": user.permissions} for user, public in users]}

@@ -21,7 +21,7 @@ class UserKey:
 
 
 def new_key() -> UserKey:
-    """A key that nobody has yet."""
+    """A new key."""
     seed = nkeys.encode_seed(os.urandom(32), nkeys.PREFIX_BYTE_USER)  # type: ignore[no-untyped-call]
     return UserKey(seed.decode(), nkeys.from_seed(seed).public_key.decode())  # type: ignore[no-untyped-call]
 

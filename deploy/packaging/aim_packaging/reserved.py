@@ -1,4 +1,4 @@
-"""Labels and annotations by which services judge: with the admission policy nobody else may write them (FW-508).
+"""Labels and annotations by which services judge: the admission policy keeps other clients from writing them (FW-508).
 
 What users write to be obeyed is not among them: pause, dry run, limits and filters of storage, the trace.
 """

@@ -2,7 +2,7 @@
 
 Names such as ``workqueue_depth`` are those of every controller of a cluster; what tells ours apart is the job: a
 ServiceMonitor calls it after the Service (``aim-engine-serving-metrics``), a PodMonitor after itself with its namespace
-before it, and whoever scrapes without either gives it a name that begins alike.
+before it, and a scraper without either gives it a name that begins alike.
 """
 
 from typing import Final

@@ -88,7 +88,7 @@ def build_binding(namespace: str, settings: ArtifactsSettings) -> Child:
 def move_binding(binding: RoleBinding, settings: ArtifactsSettings) -> tuple[Patch, ...]:
     """Give the account of downloads what former releases gave to ``default``, and take it from there (AR-813).
 
-    Subjects that somebody else has added stay. A binding of another role is somebody else's altogether.
+    Subjects that other clients have added stay. A binding of another role does not belong to the platform.
     """
     if binding.role_ref.name != settings.artifact_status_clusterrole:
         return ()
@@ -138,7 +138,7 @@ def last_use(artifact: AIMArtifact, uses: Iterable[ClaimUse], now: datetime | No
     The generations stand in an annotation with their moments: written before the status, and enough to write it again.
 
     Args:
-        now: ``None`` while nothing can be written down: then a change is seen later, lest every pass see it anew.
+        now: ``None`` while nothing can be written down: then a change is seen later, lest every pass see it again.
     """
     known, present = _known(artifact), list(uses)
     seen = {use.uid: _seen(use, known.get(use.uid), now) for use in present if use.uid}

@@ -149,7 +149,7 @@ def inspect_template(template: Template) -> Component:
     status = template.status
     ready = find_condition(status.conditions, ParentCondition.READY)
     if ready is None:
-        # A template that nobody has looked at yet counts as Ready only by accident (AR-P05).
+        # A template without a status counts as Ready only by accident (AR-P05).
         given = status.status if status.has("status") and status.status.known else State.PENDING
         return Component("", given, _FOUND, f"{template.kind} {template.key} is {given.value}")
     # The condition repeats the template's reason: its message says whose it is, lest it be taken for the cache's own.
@@ -232,7 +232,7 @@ _DEDICATED: Final = "dedicated"
 
 
 def build_artifact(cache: AIMTemplateCache, entry: IndexedSource, config: RuntimeConfigSpec) -> Child:
-    """The artifact for one source; owned by a Dedicated cache, by nobody for a Shared one (AR-563)."""
+    """The artifact for one source; owned by a Dedicated cache, without an owner for a Shared one (AR-563)."""
     override = parse_filter(cache.metadata.annotations.get(labels.ANNOTATION_DOWNLOAD_FILTER))
     metadata: JsonObject = {
         "name": artifact_name(cache, entry),
@@ -333,7 +333,7 @@ class Match:
 
     Attributes:
         claim: name of the claim that the artifact controls, if it exists (AR-575).
-        evicted: no artifact is made now, because it was evicted and nobody wants it (AR-490).
+        evicted: no artifact is made now, because it was evicted and has no user (AR-490).
     """
 
     entry: IndexedSource

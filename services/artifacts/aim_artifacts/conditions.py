@@ -47,7 +47,7 @@ CACHES_NOT_READY: Final = "CachesNotReady"
 CREATING_CACHES: Final = "CreatingCaches"
 NO_CACHES: Final = "NoCaches"
 EVICTED: Final = "Evicted"
-"""Of a source that nobody wants: its artifact is not made again (AR-490). Also the reason of the artifact's Event."""
+"""Of a source without a user: its artifact is not made again (AR-490). Also the reason of the artifact's Event."""
 
 # Reasons of events (FW-130).
 MODEL_ID_MISSING: Final = "ModelIdMissing"

@@ -70,7 +70,7 @@ COMPLETE: Final = 100
 
 
 def progress_json(percentage: int, downloaded: int | None, total: int | None) -> JsonObject:
-    """All members; bytes that nobody knows are left out."""
+    """All members; unknown bytes are left out."""
     known = {"downloadedBytes": downloaded, "totalBytes": total}
     shown = {"percentage": percentage, "displayPercentage": display_percentage(percentage)}
     return {**shown, **{name: value for name, value in known.items() if value is not None}}

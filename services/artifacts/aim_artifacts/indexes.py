@@ -37,7 +37,7 @@ from controller_runtime import (
 from controller_runtime.core import Pod, Volume
 
 AS_CREATED: Final = 1
-"""The generation of what nobody has changed."""
+"""The generation of an object whose spec never changed."""
 
 ARTIFACTS_BY_SOURCE: Final = Index(
     ARTIFACTS, "source", lambda artifact: [scoped(artifact.namespace, artifact.spec.source_uri)]

@@ -163,7 +163,7 @@ class DownloadAccount(ApiModel):
 
 @dataclass(frozen=True, slots=True)
 class AccountSeen:
-    """How the account stands; one of the first two is there, or neither while nobody has looked.
+    """How the account stands; one of the first two is there, or neither before the first reading.
 
     Attributes:
         effects: the reading that is due.

@@ -19,7 +19,7 @@ _BY_NAMESPACE: Final = "namespace"
 
 @dataclass(slots=True)
 class _Known(Generic[R, T]):
-    """What is made of each object of a part: when it is new or has changed, not each time that somebody asks."""
+    """What is made of each object of a part: when it is new or has changed, not at each scrape."""
 
     part: Part[R]
     make: Callable[[R | None], T]

@@ -209,7 +209,7 @@ def definition(settings: ArtifactsSettings) -> ServiceDefinition:
             DOWNLOAD_ACCOUNT: (access(SERVICE_ACCOUNT, ApiVerb.GET, ApiVerb.CREATE),),
             SECRET_VERSIONS: (access(SECRET, ApiVerb.GET),),
         },
-        # Whoever binds a role has to have its permissions, or this one.
+        # A client that binds a role needs its permissions, or this one.
         other_access=(access(CLUSTER_ROLE, ApiVerb.BIND, name=settings.artifact_status_clusterrole),),
         readings=StorageReadings(),
         kept_decoded=_VOLUMES,

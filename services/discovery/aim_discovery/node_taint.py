@@ -34,14 +34,14 @@ _DOUBLINGS: Final = 7
 _PEACE: Final = timedelta(hours=1)
 """What has stood for so long was not fought over."""
 _FIGHTS: Final = 3
-"""How often ours is put again before somebody is told."""
+"""How often the taint is put back before it is reported."""
 
 
 class TaintParams(ApiModel):
     """Which taint of ours a node shall have; an empty key for none.
 
     Attributes:
-        again: how often the same was written before, and undone by somebody else.
+        again: how often the same was written before, and undone by another client.
     """
 
     node: str = ""
@@ -63,7 +63,7 @@ class Taints:
 
     Attributes:
         mark: key of the one that was put here, as an annotation of the node says; empty = none was. Without it, what
-            looks like ours is somebody else's.
+            looks like the platform's belongs to another client.
     """
 
     all: tuple[JsonObject, ...]
@@ -96,7 +96,7 @@ def reconcile_node(node: Node, view: View, now: datetime) -> Plan:
     wait = min(_RETRY * 2 ** min(max(fights - 1, 0), _DOUBLINGS), _LONGEST)
     left = timedelta() if fact is None else fact.observed_at + wait - now
     if left > timedelta():
-        # Decided anew then, not started late: until then the config may say something else.
+        # Decided again then, not started late: until then the config may say something else.
         return Plan(requeue_after=left.total_seconds())
     params = TaintParams(node=node.name, key=key, again=fights)
     events = (_fought_over(key),) if key and fights >= _FIGHTS else ()
@@ -104,7 +104,7 @@ def reconcile_node(node: Node, view: View, now: datetime) -> Plan:
 
 
 def _fights(fact: Fact, key: str, now: datetime) -> int:
-    """How often in a row somebody else has undone what was written; the wait between is far below the peace."""
+    """How often in a row another client has undone the write; the wait between is far below the peace."""
     last = fact.read(TaintResult)
     fought = last is not None and last.written and last.key == key and now - fact.observed_at < _PEACE
     return last.again + 1 if last is not None and fought else 0
@@ -114,7 +114,7 @@ def with_taint(there: Taints, key: str) -> Taints:
     """The taints of a node with ours as it shall be, and everybody else's as they are.
 
     Args:
-        key: of ours; empty for none. Where somebody else has put the same, there is no need for it.
+        key: of ours; empty for none. Where another client has put the same, it is not needed.
     """
     ours = (there.mark, _VALUE, _EFFECT)
     kept = tuple(one for one in there.all if there.mark in {"", key} or _told(one) != ours)
@@ -132,8 +132,8 @@ def _told(taint: JsonObject) -> tuple[object, object, object]:
 
 def _fought_over(key: str) -> Event:
     message = (
-        f"The taint {key}:{_EFFECT} that KaiwoConfig asks for was taken away again by somebody else; it is put back "
-        "less and less often. Let whoever owns the node's taints put it, or set nodes.addTaintsToGpuNodes to false."
+        f"The taint {key}:{_EFFECT} that KaiwoConfig asks for was removed again by another client; it is put back "
+        "less and less often. Let the owner of the node's taints put it, or set nodes.addTaintsToGpuNodes to false."
     )
     return Event(EventType.WARNING, "GPUTaintRemoved", message)
 

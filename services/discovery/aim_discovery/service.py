@@ -112,7 +112,7 @@ R = TypeVar("R", bound=Resource)
 
 
 def wakes_of_line(namespaced: bool, limit: int) -> tuple[Wake, ...]:
-    """What lets somebody come up; each of these wakes both kinds of templates.
+    """What frees a place in the line; each of these wakes both kinds of templates.
 
     Args:
         namespaced: the kind.

@@ -85,7 +85,7 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
     """Route and routing status of one service; other writers' status is never touched (FW-371)."""
     config = resolve_config(view, service.namespace, service.spec.runtime_config_name)
     if config.error is not None:
-        # Without a config nobody knows whether a route is wanted: keep what there is (RT-008).
+        # Without a config it is unknown whether a route is wanted: keep what there is (RT-008).
         return Plan(retry=_retried(config.error))
     settings = routing_settings(service, config.spec)
     found = view.get(HTTP_ROUTES, service.namespace, http_route_name(service.name, service.namespace))
@@ -327,7 +327,7 @@ def _report(
 
 
 def _routing_status(spec: JsonObject) -> JsonObject:
-    """Where the route is served (RT-170, RT-173); nothing is said of one that somebody emptied."""
+    """Where the route is served (RT-170, RT-173); an emptied one is left out."""
     matches = [match for rule in spec.get("rules") or () for match in rule.get("matches") or ()]
     if not matches or not matches[0].get("path"):
         return {}

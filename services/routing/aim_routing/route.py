@@ -51,12 +51,12 @@ def verdict(status: ConditionStatus, reason: str, message: str, observe: Observa
 
 
 def pending(message: str, reason: str = PENDING) -> Desired:
-    """Nothing is wrong, somebody still has to act."""
+    """Nothing is wrong; another component still has to act."""
     return verdict(ConditionStatus.FALSE, reason, message, Observability.INFO)
 
 
 def broken(reason: str, message: str) -> Desired:
-    """Somebody has to correct something."""
+    """A user has to correct something."""
     return verdict(ConditionStatus.FALSE, reason, message, Observability.ERROR)
 
 
@@ -127,7 +127,7 @@ def _verdict_of(entry: RouteParentStatus, route: HTTPRoute, gateway: ParentRefer
     accepted, resolved = find_condition(current, "Accepted"), find_condition(current, "ResolvedRefs")
     undecided = accepted is None or ConditionStatus.UNKNOWN is accepted.status or accepted.reason == _UNDECIDED_REASON
     if accepted is not None and not undecided and accepted.status is ConditionStatus.FALSE:
-        # Before its references: whoever reads that a backend is missing would wait for nothing (RT-144).
+        # Before its references: a user who reads that a backend is missing would wait in vain (RT-144).
         return broken(
             accepted.reason,
             f"Gateway {_name(route, gateway)} rejected HTTPRoute {route.name}: {accepted.message or accepted.reason}",

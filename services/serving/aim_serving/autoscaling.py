@@ -69,7 +69,7 @@ def autoscaler_component(
     if at_zero:
         return _hpa(State.READY, SCALED_TO_ZERO, f"HorizontalPodAutoscaler {name} rests until a metric is active")
     if left_at_zero:
-        # Told once, as a transition: it passes within a minute, and whoever has scaled by hand should know why.
+        # Reported once, as a transition: it passes within a minute, and a user who has scaled by hand should know why.
         told = _hpa(State.PROGRESSING, LEFT_AT_ZERO, left_at_zero)
         return replace(told, observe=Observability.WARNING)
     conditions = found.value.status.conditions
@@ -102,7 +102,7 @@ def _hpa(state: State, reason: str, message: str) -> Component:
 
 SCALER_REPORT: Final = "scaler-report"
 _FIRST: Final = timedelta(seconds=10)
-"""After that long KEDA has usually made its autoscaler, and nobody has to be asked."""
+"""After that long KEDA has usually made its autoscaler, and no request is needed."""
 _AGAIN: Final = timedelta(seconds=30)
 
 
@@ -155,7 +155,7 @@ def scaler_removal(
     if workload is None or scaling is None:
         return ()
     former = AutoscalerClass.HPA if scaling.scaler is AutoscalerClass.KEDA else AutoscalerClass.KEDA
-    # KServe takes back an autoscaler of its own only where nobody scales at all, and KEDA's objects never.
+    # KServe takes back an autoscaler of its own only where nothing scales at all, and KEDA's objects never.
     changing = former is AutoscalerClass.KEDA and _class_of(workload) == AutoscalerClass.KEDA
     left_over = view.get(AUTOSCALERS, workload.namespace, autoscaler_of(former, workload.name)).value
     if not changing and left_over is None:

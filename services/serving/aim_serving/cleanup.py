@@ -1,4 +1,4 @@
-"""What a deleted service takes along: caches that are not Ready and that nobody else wants (SV-234…SV-240)."""
+"""What a deleted service takes along: caches that are not Ready and that no other service wants (SV-234…SV-240)."""
 
 from datetime import datetime
 from typing import Final
@@ -11,7 +11,7 @@ from aim_serving.template_cache import mode_of
 from controller_runtime import ClassifiedError, Delete, Plan, StatusValue, View, namespace_terminating, scoped
 
 _REQUEUE_AFTER: Final = 2.0
-"""Seconds after which clean-up goes on even if nobody reports that the caches are going."""
+"""Seconds after which clean-up goes on even if no report of the caches' deletion arrives."""
 
 
 def finalize(service: AIMService, view: View, now: datetime) -> Plan | None:  # noqa: ARG001 - shape of the reconciler

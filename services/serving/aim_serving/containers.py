@@ -177,7 +177,7 @@ def _sides(
 
 
 def _gpu_resource(hardware: Hardware | None, usual: str) -> str:
-    """The schema writes its default where nobody wrote anything, so that counts as not written (CC-332)."""
+    """The schema writes its default where the user wrote nothing, so that counts as not written (CC-332)."""
     named = hardware.gpu.resource_name if hardware and hardware.gpu else ""
     return usual if named in ("", DEFAULT_GPU_RESOURCE) else named
 
@@ -217,7 +217,7 @@ def _equalise(name: str, requests: _Side, limits: _Side) -> None:
 
 
 def _yield_to_explicit(name: str, requests: _Side, limits: _Side) -> None:
-    """A default that contradicts what somebody wrote moves to it (SV-166)."""
+    """A default that contradicts a written value moves to it (SV-166)."""
     request, limit = requests[name], limits[name]
     if not _is_above(request, limit):
         return

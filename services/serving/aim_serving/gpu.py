@@ -20,12 +20,12 @@ MOST_NODES: Final = 20
 """Nodes whose pods are read; in larger clusters the message says that there are more."""
 _AGAIN: Final = timedelta(seconds=30)
 _OUTDATED: Final = timedelta(minutes=2)
-"""After that a reading is of an earlier wait, or nobody answers: it says nothing of now."""
+"""After that a reading is of an earlier wait, or no answer comes: it says nothing of now."""
 _LISTED: Final = 5
 
 
 def is_extended(resource: str) -> bool:
-    """Whether it is one that device plugins tell of, as all resources of GPUs are, whoever makes them (RC-157)."""
+    """Whether device plugins advertise it, as they do all resources of GPUs of any vendor (RC-157)."""
     return "/" in resource
 
 

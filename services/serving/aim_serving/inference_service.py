@@ -169,7 +169,7 @@ def _labels(service: AIMService, template: Template, pods: PodDefaults) -> dict[
 def _optional(
     service: AIMService, template: Template, model: ModelPart, scaling: Scaling, pods: PodDefaults
 ) -> JsonObject:
-    """Fields that are left out when there is nothing to say, so that nobody's value is overwritten (SV-179)."""
+    """Fields that are left out when there is nothing to say, so that no foreign value is overwritten (SV-179)."""
     secrets = pull_secrets(service.spec.image_pull_secrets, template.spec.image_pull_secrets, model.pull_secrets)
     affinity = template.status.resolved_node_affinity
     fields: JsonObject = {
@@ -291,7 +291,7 @@ def is_left(workload: InferenceService | None) -> bool:
 def asked_for(service: AIMService, template: Template, model: Model, config: ResolvedConfig) -> str:
     """A digest of what users say about the pods of a service.
 
-    Not of what discovery reports, as that is read anew when the services change; nor of routes, which are no pods.
+    Not of what discovery reports, as that is read again when the services change; nor of routes, which are no pods.
     """
     spec = {name: value for name, value in to_json(service.spec).items() if name != _OF_ROUTING}
     asked = {
@@ -299,7 +299,7 @@ def asked_for(service: AIMService, template: Template, model: Model, config: Res
         "template": [template.name, to_json(template.spec)],
         "model": to_json(model.spec),
         "env": [to_json(variable) for variable in config.spec.env],
-        # Of these only what is said: a default of the next release is nobody's wish.
+        # Of these only what is said: no user asked for a default of the next release.
         "pods": {name: value for name, value in asdict(config.pods).items() if value != getattr(_UNSAID, name)},
     }
     if config.spec.predictors is not None:

@@ -50,7 +50,7 @@ def named(objects: Iterable[Resource]) -> str:
 
 
 def own_words(resource: Model | Template) -> str:
-    """What a failed object says itself, to be appended, so that nobody has to look it up."""
+    """What a failed object says itself, to be appended, which spares a look-up."""
     ready = find_condition(resource.status.conditions, ParentCondition.READY)
     return "" if ready is None else f": {ready.reason}: {ready.message}"
 

@@ -218,7 +218,7 @@ def rests(hpa: HorizontalPodAutoscaler | None) -> bool:
 # What has no effect
 
 REPLICAS_IN_EFFECT: Final = "ReplicasInEffect"
-"""Condition of an autoscaled service that somebody scaled by hand (SV-280)."""
+"""Condition of an autoscaled service that a user scaled by hand (SV-280)."""
 
 
 def replicas_in_effect(spec: AIMServiceSpec) -> tuple[Desired, ...]:

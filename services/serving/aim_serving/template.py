@@ -168,7 +168,7 @@ class TemplateResult:
         unresolved: why there is neither, with ``message``.
         again: when the clock alone leads to another result (SV-278).
         late: those with which another template might have been selected, had they been ready in time (SV-279).
-        kept: the template is the stored one, used on without selecting anew.
+        kept: the template is the stored one, kept without another selection.
         unmet: why the spec leads to no template, when the stored one is used on all the same (SV-303).
     """
 
@@ -210,7 +210,7 @@ def stored_template(view: View, service: AIMService) -> TemplateResult:
 
 
 def still_fits(template: Template, service: AIMService, model: Model | None) -> bool:
-    """Whether a stored, not derived template is what the spec would lead to, without selecting anew (SV-057)."""
+    """Whether a stored, not derived template is what the spec would lead to, without another selection (SV-057)."""
     overrides = wanted_overrides(service, model)
     named = base_name(service, model)
     if named:
@@ -431,7 +431,7 @@ class TemplateUse:
     Attributes:
         children: a derived template to be made.
         patches: owner references to be added to or removed from derived templates (FW-213).
-        deletes: a derived template that nobody uses any more (SV-266).
+        deletes: an unused derived template (SV-266).
     """
 
     result: TemplateResult

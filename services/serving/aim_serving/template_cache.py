@@ -277,7 +277,7 @@ def judge_cache(state: CacheState) -> CacheVerdict:
 
 
 def _deleted(claims: Iterable[str], component: Component) -> Component:
-    """Somebody has deleted the artifacts of a service that runs: its pods go when the weights are there again."""
+    """The artifacts of a running service were deleted: its pods go when the weights are there again."""
     message = (
         f"PersistentVolumeClaim {', '.join(claims)} deleted while pods of the InferenceService mount it: the weights "
         "are downloaded again, and then the pods are replaced; delete the AIMService before its AIMArtifacts. "

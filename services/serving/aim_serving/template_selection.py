@@ -146,7 +146,7 @@ class Rejection(StrEnum):
 
 
 class Stage(Enum):
-    """The stages that can leave nobody."""
+    """The stages that can leave no candidate."""
 
     AVAILABILITY = 1
     OPTIMISATION = 2

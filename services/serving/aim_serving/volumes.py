@@ -134,7 +134,7 @@ class Volumes:
 
 
 def _new(known: Iterable[JsonObject], others: Iterable[JsonObject]) -> list[JsonObject]:
-    # These two are computed anew every time and never taken over (SV-174, RC-156).
+    # These two are computed every time and never taken over (SV-174, RC-156).
     taken = {item["name"] for item in known} | {PROFILE_VOLUME, HF_HOME_VOLUME}
     return [item for item in others if item["name"] not in taken]
 

@@ -66,7 +66,7 @@ def invalid_workload(error: ClassifiedError) -> Component:
 
 
 def occupied(workload: InferenceService, service_uid: str) -> ClassifiedError | None:
-    """The error of an InferenceService that somebody else controls (SV-146)."""
+    """The error of an InferenceService with another controller (SV-146)."""
     owners = workload.metadata.owner_references
     controller = next((owner for owner in owners if owner.controller and owner.uid != service_uid), None)
     if controller is None:

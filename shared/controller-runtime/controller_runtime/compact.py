@@ -5,14 +5,14 @@ from sys import getrefcount
 from typing import Final, final
 
 _FEWEST: Final = 4_096
-"""Texts up to which nobody looks which of them are still held."""
+"""Number of texts up to which unused ones are not looked for."""
 _OWN: Final = 4
-"""References to a text that nobody else holds, while it is looked at: key, value, loop variable, argument."""
+"""References to a text without other holders, while it is looked at: key, value, loop variable, argument."""
 
 
 @final
 class Texts:
-    """Texts in use, each once, and at most as many that nobody holds any more; for one thread."""
+    """Texts in use, each once, and at most as many that are no longer held; for one thread."""
 
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}
@@ -22,7 +22,7 @@ class Texts:
         return len(self._texts)
 
     def shared(self, text: str) -> str:
-        """An equal text, the same object for all who ask while somebody holds it."""
+        """An equal text, the same object for all callers while it is held."""
         if len(self._texts) >= self._room:
             self._forget_unheld()
         return self._texts.setdefault(text, text)
@@ -34,7 +34,7 @@ class Texts:
 
 
 shared: Final = Texts().shared
-"""An equal text, the same object for all in this process who ask while somebody holds it."""
+"""An equal text, the same object for all callers of this process while it is held."""
 
 
 _SHORTEST: Final = 200

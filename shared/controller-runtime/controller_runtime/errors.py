@@ -39,7 +39,7 @@ class ClassifiedError:
         category: decides state, blocking and retry.
         reason: a condition reason (FW-107).
         message: names the object, the cause and what to do; never a secret.
-        retry_after: seconds that whoever refused asked us to wait; no part of the error's identity.
+        retry_after: seconds that the refusing server asks to wait; no part of the error's identity.
     """
 
     category: Category

@@ -60,7 +60,7 @@ class FairSlots:
             self._release()
 
     async def _acquire(self, lane: Hashable) -> None:
-        # A slot is free only while nobody waits: whoever gives one back hands it on.
+        # A slot is free only while no task waits: a task that releases one hands it on.
         if self._free:
             self._free -= 1
             return

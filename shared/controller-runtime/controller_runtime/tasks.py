@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 class UnexpectedEndError(Exception):
-    """Work that should have gone on ended; only its being started anew helps."""
+    """Work that should have gone on ended; only a restart of it helps."""
 
 
 async def in_own_task(work: Coroutine[Any, Any, T]) -> T:

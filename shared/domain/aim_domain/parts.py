@@ -23,7 +23,7 @@ _APPLIED_BEFORE: Final = frozenset(FieldOwner(f"aim-{name}-controller", "Apply")
 _STATUS_BEFORE: Final = frozenset(
     {
         *(FieldOwner(f"aim-{name}-controller", "Apply", "status") for name in _CONTROLLERS),
-        # Other operators' binaries have this name as well, so only on kinds that nobody else writes.
+        # Other operators' binaries have this name as well, so only on kinds that no other operator writes.
         FieldOwner("manager", "Update", "status"),
         FieldOwner("aim-go", "Update", "status"),
     }

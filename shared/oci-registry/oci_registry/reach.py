@@ -1,6 +1,6 @@
 """Which addresses requests may go to (FW-590…FW-592).
 
-A user names hosts: in an image, as a registry, and through whoever answers there also by a token realm or a redirect.
+A user names hosts: in an image, as a registry, and through the answering server also by a token realm or a redirect.
 What is asked runs beside the cluster's own addresses: the process itself, the node, the metadata service that hands out
 the node's identity, the API server. So an address is judged after the name was resolved, at every hop, and exactly the
 judged address is connected to: a name that resolves to something else a moment later gains nothing.
@@ -125,7 +125,7 @@ class JudgingResolver(AbstractResolver):
     async def resolve(self, host: str, port: int = 0, family: AddressFamily = AF_INET) -> list[ResolveResult]:
         """The addresses of a name.
 
-        One that must not be reached refuses the whole name: whoever answers for it tries what gets through.
+        One that must not be reached refuses the whole name: its DNS server could try what gets through.
 
         Raises:
             RegistryError: `AddressRefused`.

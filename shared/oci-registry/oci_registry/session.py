@@ -21,7 +21,7 @@ class SchemeMemory:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self._known: Recent[str, Scheme] = Recent()
-        # As long as somebody holds the lock or waits for it.
+        # As long as a task holds the lock or waits for it.
         self._probing: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def base(self, endpoint: Endpoint) -> URL:
@@ -124,7 +124,7 @@ def _oci_error(body: bytes) -> tuple[str, str]:
 
 
 def _status_error(response: Response, credential: Credential | None, sent: str) -> RegistryError:
-    # Whoever was sent a credential may answer with it.
+    # A server that was sent a credential may answer with it.
     code, message = ((credential or Credential()).hidden(text, sent) for text in _oci_error(response.body))
     detail = " ".join(part for part in (code, message) if part)[:MESSAGE_LIMIT]
     if code_of_status(response.status) is RegistryErrorCode.AUTH_FAILED:

@@ -9,8 +9,8 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 HOSTS: Final = 1024
-"""Hosts of which something is remembered: far more than a cluster's images come from, but whoever may create models may
-name any number."""
+"""Hosts of which something is remembered: far more than a cluster's images come from, but a user who may create models
+may name any number."""
 
 
 @final
@@ -44,7 +44,7 @@ class Recent(Generic[K, V]):
 
 
 NO_ANSWER: Final = "none"
-"""Status class of a request that nobody answered."""
+"""Status class of an unanswered request."""
 OTHERS: Final = "others"
 """Stands for all hosts beyond the first thousand."""
 

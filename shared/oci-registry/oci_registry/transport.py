@@ -318,7 +318,7 @@ class Transport:
         while True:
             await self._sit_out(authority)
             async with slots:
-                # Whoever stood in line while the wait was announced keeps it, too (MS-257).
+                # A request that stood in line while the wait was announced keeps it, too (MS-257).
                 if self._wait_left(authority) > 0:
                     continue
                 with self._counted(authority) as answered:

@@ -152,6 +152,18 @@ def test_requests_that_run_and_wait_are_counted(program: Path) -> None:
         assert engine.metric("vllm:e2e_request_latency_seconds_sum") > 9
 
 
+def test_no_byte_of_an_answer_is_sent_before_the_prompt_was_read(program: Path) -> None:
+    with running(program, AIM_ENGINE_PREFILL_SECONDS="0.3") as engine:
+        connection = http.client.HTTPConnection("127.0.0.1", engine.port, timeout=30)
+        begun = time.monotonic()
+        connection.request("POST", "/v1/chat/completions", json.dumps({**said("hello"), "stream": True}))
+        answer = connection.getresponse()
+        assert time.monotonic() - begun >= 0.3
+        answer.read()
+        connection.close()
+        assert engine.metric("vllm:time_to_first_token_seconds_sum") >= 0.3
+
+
 def test_a_client_that_goes_away_leaves_its_slot(program: Path) -> None:
     with running(program, AIM_ENGINE_SECONDS_PER_TOKEN="0.02", AIM_ENGINE_SLOTS="1") as engine:
         connection = http.client.HTTPConnection("127.0.0.1", engine.port, timeout=30)

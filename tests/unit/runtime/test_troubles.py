@@ -60,7 +60,7 @@ def broker(
             Cause.BROKER_CERTIFICATE,
             "CERTIFICATE_VERIFY_FAILED",
         ),
-        (broker(no_jetstream="nobody answers at $JS.API"), Cause.BROKER_NO_JETSTREAM, "$JS.API"),
+        (broker(no_jetstream="no answer at $JS.API"), Cause.BROKER_NO_JETSTREAM, "$JS.API"),
         (
             broker(denied='nats: permissions violation for publish to "aim.state.x"'),
             Cause.BROKER_DENIES,

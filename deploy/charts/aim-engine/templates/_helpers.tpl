@@ -24,7 +24,7 @@ app.kubernetes.io/instance: {{ .root.Release.Name }}
 app.kubernetes.io/component: {{ .component }}
 {{- end }}
 
-{{- /* Of pods: nothing that changes with the release, which would start them anew (FW-700). */}}
+{{- /* Of pods: nothing that changes with the release, which would replace them (FW-700). */}}
 {{- define "aim.podLabels" -}}
 {{ include "aim.selector" . }}
 app.kubernetes.io/part-of: aim-engine

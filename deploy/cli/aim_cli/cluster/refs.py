@@ -156,7 +156,7 @@ class Cluster(Protocol):
     def search(
         self, kind: Resource, namespace: str = "", labels: str = "", fields: str = "", owner: str = ""
     ) -> list[JsonObject]:
-        """Objects of a kind, in a namespace if one is given; none where nobody knows the kind.
+        """Objects of a kind, in a namespace if one is given; none where the kind is unknown.
 
         Labels, fields and the UID of an owner leave out what need not be sent; more may come.
         """

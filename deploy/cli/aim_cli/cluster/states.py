@@ -8,7 +8,7 @@ from aim_cli.why.blockers import blockers_of
 
 
 class Weight(IntEnum):
-    """How much an object needs somebody; the worst last."""
+    """How much attention an object needs; the worst last."""
 
     WELL = 0
     UNDER_WAY = 1
@@ -16,7 +16,7 @@ class Weight(IntEnum):
     BROKEN = 3
 
 
-# A template that is NotAvailable fits no GPU that there is, which is nobody's fault.
+# A template that is NotAvailable fits no GPU that there is, which is no fault.
 _WEIGHTS: Final = {
     "Failed": Weight.BROKEN,
     "Lost": Weight.BROKEN,

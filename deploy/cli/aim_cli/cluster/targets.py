@@ -90,7 +90,7 @@ def target(kind: str, name: str | None, where: Where) -> Ref:
 
 
 def nothing(kind: Resource, where: Where) -> str:
-    """That there is no object of a kind where somebody looked."""
+    """That there is no object of a kind where one was looked for."""
     looked = where.scope(kind)
     place = f" in {looked}; -A looks in all namespaces" if looked else ""
     return f"there is no {kind.kind}{' with these labels' if where.selector else ''}{place}"

@@ -16,14 +16,14 @@ from controller_runtime.log.history.facts import FACT
 from controller_runtime.log.wire.subjects import FACTS_PART
 
 REMEMBERED_SECONDS: Final = 60.0
-"""How long somebody may see what they may see no more."""
+"""How long a viewer still sees what was taken from them."""
 _DENIED_SECONDS: Final = 300.0
-"""How long somebody waits for what they may see since: most questions about a viewer of few namespaces end with no."""
+"""How long a viewer waits for what was granted since: most questions about a viewer of few namespaces end with no."""
 _AT_ONCE: Final = 8
 _EVER: Final = datetime.min.replace(tzinfo=UTC)
 
 Review: TypeAlias = Callable[[JsonObject], Awaitable[JsonObject]]
-"""Has the API server answer a SelfSubjectAccessReview, or the same about somebody else."""
+"""Has the API server answer a SelfSubjectAccessReview, or the same about another user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Access:
 
     async def _allowed(self, questions: Collection[tuple[Resource, str]]) -> set[tuple[str, str]]:
         now = self.clock()
-        # What no longer counts is of namespaces that are gone, or is asked anew.
+        # What no longer counts is of namespaces that are gone, or is asked again.
         self._known = {what: one for what, one in self._known.items() if now < one[1]}
         unknown = [(kind, namespace) for kind, namespace in questions if (kind.resource, namespace) not in self._known]
         await asyncio.gather(*(self._ask(kind, namespace) for kind, namespace in unknown))
@@ -104,7 +104,7 @@ class Access:
 
 
 def question(kind: Resource, namespace: str) -> JsonObject:
-    """Whether whoever asks may list a kind, in a namespace or everywhere."""
+    """Whether the caller may list a kind, in a namespace or everywhere."""
     what = {"verb": "list", "group": kind.group, "resource": kind.plural, "namespace": namespace}
     return {
         "apiVersion": "authorization.k8s.io/v1",
@@ -121,7 +121,7 @@ _CAUSE: Final = re.compile(r"(\S+) (?:([^\s/]+)/)?([^\s/]+) (?:appeared|changed|
 
 
 def is_shown(kind: str, key: Key, rights: Rights, at: datetime) -> bool:
-    """Whether a viewer may see an object of a kind as it was; of kinds that nobody is asked about nobody."""
+    """Whether a viewer may see an object of a kind as it was; a kind without a check no viewer."""
     known = next((one for one in KNOWN if one.kind == kind), None)
     return known is not None and rights.admitted(known.resource, key.namespace, at)
 
@@ -195,7 +195,7 @@ NOT_ALLOWED = "you may not list them"
 
 
 class Known(Protocol):
-    """The present, or a moment of the past, whoever may see it."""
+    """The present, or a moment of the past, without regard to a viewer."""
 
     def holds(self, kind: Resource) -> bool:
         """Whether objects of a kind are published at all."""

@@ -35,7 +35,7 @@ from controller_runtime.log.broker.address import BusError
 _HERE: Final = Path(__file__).parent
 _PULSE: Final = 15.0
 _BETWEEN: Final = 1.0
-"""Seconds between two news of a change: more often nobody reads."""
+"""Seconds between two news of a change: readers cannot follow more."""
 _KINDS: Final = tuple(kind for kind in KNOWN if any(part.kind.resource == kind.resource for part in SHOWN))
 _BUSY: Final = "as many pages are being made from the event log as can be at once; try again in a moment"
 
@@ -76,7 +76,7 @@ class Console:
         hosts = Middleware(TrustedHostMiddleware, allowed_hosts=list(self.door.hosts), www_redirect=False)
         return Starlette(routes=routes, middleware=[hosts])
 
-    # Whoever asks
+    # The viewer
 
     def _guarded(self, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
         async def handle(request: Request) -> Response:
@@ -133,7 +133,7 @@ class Console:
         return _page("capacity.html", self._frame("capacity", sight) | found)
 
     async def _bus(self, request: Request, sight: Sight) -> Response:
-        # Whoever may list nodes runs the cluster; the others are told of their namespaces, not of its broker.
+        # A viewer who may list nodes runs the cluster; the others see their namespaces, not of its broker.
         if not sight.rights.admits(NODE.resource, ""):
             refused = "only who may list nodes sees this page"
             return _page("trouble.html", self._frame("bus", sight, refused), 403)
@@ -218,7 +218,7 @@ class Console:
 
 
 class _Held(StreamingResponse):
-    """Events, and what is to be done when they end, whoever ended them."""
+    """Events, and what is to be done when they end, at either end."""
 
     def __init__(self, news: AsyncIterator[str], ended: Callable[[], None]) -> None:
         super().__init__(news, media_type="text/event-stream", headers=HEADERS)

@@ -11,7 +11,7 @@ from aim_cli.objects.tree import Node
 from aim_cli.why.blockers import Link
 
 _MARKS: Final = {Weight.WELL: "well", Weight.UNDER_WAY: "way", Weight.HURT: "hurt", Weight.BROKEN: "broken"}
-# What needs nobody is not well for that: no sign says so of what does not fit, goes, is not there, or has no state.
+# What needs no attention is not well for that: no sign for what does not fit, goes, is not there, or has no state.
 _NEITHER: Final = {"NotAvailable": "rest", "Terminating": "way", "missing": "hurt", "not known": "rest", "": "rest"}
 
 
@@ -184,7 +184,7 @@ def _apart(wanted: Sequence[float], rooms: Sequence[float]) -> list[float]:
 
 
 MOST: Final = 100
-"""Boxes of a drawing; a larger one nobody can read."""
+"""Boxes of a drawing; a larger one is unreadable."""
 WIDTH: Final = 210
 HEIGHT: Final = 54
 _COLUMN: Final = WIDTH + 46

@@ -17,7 +17,7 @@ from controller_runtime.log.history.reader import History
 from controller_runtime.log.history.versions import Knowledge
 
 _ZONE: Final = re.compile(r"(T\S+) (\d\d:?\d\d)$")
-"""A zone of which the plus became a space, as it does in an address that somebody types."""
+"""A zone of which the plus became a space, as it does in a typed address."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ async def _always() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """Whoever asks for a page.
+    """The viewer who asks for a page.
 
     Attributes:
         access: what they may see.
@@ -132,7 +132,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Why somebody is not let in, in a line."""
+    """Why a viewer is not let in, in a line."""
 
     status: HTTPStatus
     why: str

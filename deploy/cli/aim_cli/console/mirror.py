@@ -34,7 +34,7 @@ def _owners(obj: Meta) -> list[str]:
     return [one.uid for one in obj.metadata.owner_references]
 
 
-# Not by namespace as well: what is made for an object of the cluster may be in any. Whoever looks compares the
+# Not by namespace as well: what is made for an object of the cluster may be in any. The caller compares the
 # references, and sees what they may list, so that a stranger's claim to be a child shows nothing (FW-594).
 _OWNED: Final[Mapping[str, Index[Any]]] = {part.name: Index(part, "owners", _owners, Depth.METADATA) for part in SHOWN}
 
@@ -64,7 +64,7 @@ class Mirror:
         version: rises with every change.
         lost_at: since when the broker has not answered; ``None`` while it does.
         following: of a `mirror`; when it ends, nothing more is learnt.
-        ended: set when nobody is told of changes any more, because the process is about to end.
+        ended: set when no listener receives changes any more, because the process is about to end.
     """
 
     following: asyncio.Future[None]
@@ -137,7 +137,7 @@ class Mirror:
 
     @property
     def stale(self) -> list[str]:
-        """Parts that nobody vouches for, of those that the services need or that were known once."""
+        """Parts without a checkpoint, of those that the services need or that were known once."""
         return [one.name for one in self.parts if not one.fresh and (one.known or not self._parts[one.name].optional)]
 
     @property

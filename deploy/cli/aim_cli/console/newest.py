@@ -20,7 +20,7 @@ _KEPT: Final = 500
 
 
 class Newest:
-    """Keeps them, and reads only what came since somebody looked."""
+    """Keeps them, and reads only what came since the last look."""
 
     def __init__(self, log: History) -> None:
         self._log = log

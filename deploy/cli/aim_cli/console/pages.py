@@ -83,7 +83,7 @@ ORDERS: Final[dict[str, Callable[[Volume], Any]]] = {
     "size": lambda one: -one.requested,
     "used": lambda one: -(one.used or 0),
     "users": lambda one: -len(one.users),
-    # What was used long ago or never comes first: whoever looks for room looks there.
+    # What was used long ago or never comes first: a user who needs room looks there.
     "last": lambda one: one.last,
     "name": lambda _: "",
 }
@@ -155,7 +155,7 @@ def ref_at(plural: str, namespace: str, name: str) -> Ref | None:
 
 
 def home(cluster: Cluster, words: str, now: datetime) -> JsonObject:
-    """What needs somebody, and all services."""
+    """What needs attention, and all services."""
     found = overview(cluster, "", now).data
     assert isinstance(found, dict)
     services = sorted(cluster.each(AIM_SERVICE, "", glance), key=lambda one: (-one.weight, _named(one.ref)))

@@ -88,7 +88,7 @@ class Past:
 
     @property
     def _nothing(self) -> Told:
-        """Of what the log holds nothing nobody can say that it was not there, where versions were dropped since."""
+        """What the log lacks may still have been there, where versions were dropped since."""
         if self.since is None or self.since <= self.at:
             return Told(Knowledge.ABSENT)
         return Told(Knowledge.UNKNOWN, doubt=f"the event log is complete since {self.since:%Y-%m-%d %H:%M:%S} UTC")
@@ -173,7 +173,7 @@ class Then:
     """A page of the past.
 
     Attributes:
-        content: as `pages.one_object` tells it; ``None`` where there was no such object, or nobody can say.
+        content: as `pages.one_object` tells it; ``None`` where there was no such object, or that is unknown.
     """
 
     content: JsonObject | None
@@ -313,7 +313,7 @@ async def replayed(history: History, wanted: Target, rights: Rights) -> JsonObje
     decisions = []
     async for one in Replayer(history, services()).decisions(about):
         decisions.append(_replayed(one, wanted, rights))
-        # Whoever asks for another page meanwhile is answered.
+        # A request for another page meanwhile is answered.
         await asyncio.sleep(0)
     return {"decisions": decisions[-MOST:], "left_out": left_out}
 

@@ -1,4 +1,4 @@
-"""Running the console until somebody ends it."""
+"""Running the console until a signal ends it."""
 
 import asyncio
 import secrets

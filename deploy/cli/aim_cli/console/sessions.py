@@ -34,7 +34,7 @@ class User:
 
 
 def user_of(review: JsonObject) -> User | None:
-    """The user of an answered TokenReview; ``None`` if the token is nobody's."""
+    """The user of an answered TokenReview; ``None`` if the token has no user."""
     status = review.get("status") or {}
     user = status.get("user") or {}
     if status.get("authenticated") is not True or not user.get("username"):
@@ -108,7 +108,7 @@ class Sessions:
     """Sessions of this process, the least recently used first.
 
     Attributes:
-        review: whose a token is now; ``None`` = nobody's any more.
+        review: whose a token is now; ``None`` = no longer anyone's.
         clock: seconds since 1970, because tokens say their end so.
     """
 

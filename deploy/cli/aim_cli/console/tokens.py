@@ -48,7 +48,7 @@ class Bucket:
 
 @dataclass(slots=True)
 class Refusals:
-    """Counts tokens that nobody knew, by the address that they came from and in all."""
+    """Counts unknown tokens, by the address that they came from and in all."""
 
     clock: Callable[[], float] = time.monotonic
     _all: Bucket = field(default_factory=lambda: Bucket(*OF_ALL))
@@ -107,7 +107,7 @@ _log = structlog.get_logger(__name__)
 
 
 class UnknownTokenError(Exception):
-    """The API server knows nobody by a token."""
+    """The API server knows no user by a token."""
 
 
 class TooManyTokensError(Exception):
@@ -140,7 +140,7 @@ class Tokens:
         """Whose a token is that came from an address.
 
         Raises:
-            UnknownTokenError: nobody's.
+            UnknownTokenError: it has no user.
             TooManyTokensError: as of FW-680.
             UnaskedError: the API server could not be asked.
         """
@@ -179,7 +179,7 @@ class Tokens:
         return user
 
     async def reviewed(self, token: str) -> User | None:
-        """Whose a token is, asked anew; ``None`` = nobody's.
+        """Whose a token is, asked again; ``None`` = it has no user.
 
         Raises:
             UnaskedError: the API server could not be asked.

@@ -33,7 +33,7 @@ from controller_runtime.manager.causes import REMEDIES, Cause, to_define
 
 _OLDEST: Final = (1, 28)
 _SKEW: Final = 5.0
-"""Seconds between two clocks that nobody has to mind: Leases last three times as long."""
+"""Seconds between two clocks that do no harm: Leases last three times as long."""
 _LAG: Final = 1000
 _MOST: Final = 5
 OWN_NAMESPACE: Final = "(its own)"
@@ -149,7 +149,7 @@ INSTALLER: Final[tuple[Permission, ...]] = (
     ("create", "apps", "statefulsets"),
     ("create", "networking.k8s.io", "networkpolicies"),
 )
-"""What whoever installs the charts needs; who has these roles already need not be allowed to escalate."""
+"""What a user who installs the charts needs; one who has these roles already need not be allowed to escalate."""
 
 
 def _may(cluster: KubeReader, verb: str, group: str, plural: str) -> bool | None:
@@ -233,7 +233,7 @@ def _may_account(cluster: KubeReader, account: Account, need: Need) -> bool | No
 
 
 def granted(account: Account, told: Mapping[Need, bool | None]) -> Finding:
-    """Whether a service may do what it does; ``None`` = nobody says."""
+    """Whether a service may do what it does; ``None`` = not known."""
     refused = [str(one) for one, may in told.items() if may is False and not _is_of_secrets(one)]
     about = f"role of {account.service}"
     if not refused and False in told.values() and None not in told.values():
@@ -294,7 +294,7 @@ def own_definitions(definitions: Mapping[str, JsonObject]) -> Iterator[Finding]:
 
 
 def _ours(kind: Resource) -> JsonObject:
-    # The models are needed by nobody else here, and their import takes a while.
+    # Nothing else here needs the models, and their import takes a while.
     from aim_domain.crd import definition  # noqa: PLC0415
     from aim_domain.kinds import kind_of  # noqa: PLC0415
 
@@ -325,7 +325,7 @@ def _members(definition: JsonObject) -> set[str]:
 
 
 def storage(classes: list[JsonObject], *, known: bool) -> Iterator[Finding]:
-    """Whether volumes are made where nobody names a class."""
+    """Whether volumes are made where no class is named."""
     default = "storageclass.kubernetes.io/is-default-class"
     defaults = [
         one["metadata"]["name"] for one in classes if (one["metadata"].get("annotations") or {}).get(default) == "true"
@@ -394,7 +394,7 @@ def leading(leases: list[JsonObject], now: datetime) -> Iterator[Finding]:
 
 
 def unasked_broker(why: str = "") -> Finding:
-    """Nobody said where the broker is, or ``why`` it cannot be asked, with what to do behind the last semicolon."""
+    """The broker's address is missing, or ``why`` it cannot be asked, with what to do behind the last semicolon."""
     if why:
         what, _, remedy = why.rpartition("; ")
         return Finding("broker", Mark.BAD, what or remedy, remedy if what else TO_BROKER)
@@ -405,7 +405,7 @@ def bus(state: BusState, now: datetime, brokers: Sequence[JsonObject] = ()) -> I
     """Streams, lag, freshness and the broker's clock.
 
     Args:
-        brokers: the StatefulSets of this cluster; several are of several installations, and nobody knows which was
+        brokers: the StatefulSets of this cluster; several are of several installations, and it is unknown which was
             asked.
     """
     copies = int(brokers[0]["spec"].get("replicas", 1)) if len(brokers) == 1 else 0

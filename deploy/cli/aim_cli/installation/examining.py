@@ -29,7 +29,7 @@ class Wish:
 
 
 def diagnose(wish: Wish) -> Answer:
-    """Look until nothing is bad, or nobody waits any longer.
+    """Look until nothing is bad, or the wait is over.
 
     Raises:
         UnreachableError: the cluster does not answer.

@@ -1,4 +1,4 @@
-"""``aim status``: the installation at a glance, what needs somebody first (FW-608). Pure but for what is asked through
+"""``aim status``: the installation at a glance, what needs attention first (FW-608). Pure but for what is asked through
 `Cluster`.
 """
 
@@ -24,7 +24,7 @@ _LONGEST: Final = 160
 
 @dataclass(frozen=True, slots=True)
 class Concern:
-    """An object, as it looks to whoever asks whether it needs somebody.
+    """An object, with what decides whether it needs attention.
 
     Attributes:
         why: empty of what is well.
@@ -46,7 +46,7 @@ class Concern:
 
 @dataclass(frozen=True, slots=True)
 class Leader:
-    """Who leads a service; ``holder`` is empty where nobody does."""
+    """Who leads a service; ``holder`` is empty without a leader."""
 
     service: str
     holder: str
@@ -58,7 +58,7 @@ def overview(cluster: Cluster, namespace: str, now: datetime) -> Answer:
     """Everything at a glance; one namespace's objects, or all."""
     known = {kind: cluster.each(kind, namespace if kind.namespaced else "", glance) for kind in OWN}
     concerns = [one for objects in known.values() for one in objects if needs_somebody(one, now)]
-    # Of objects that are equally bad off first what somebody asked for, then what was made of it.
+    # Of objects that are equally bad off first what a user asked for, then what was made of it.
     concerns.sort(key=lambda one: (-one.weight, OWN.index(one.ref.kind), one.since, str(one.ref)))
     counts = {kind: Counter(one.state or "-" for one in objects) for kind, objects in known.items()}
     leaders = leaders_of(cluster.search(LEASE), now)
@@ -134,7 +134,7 @@ def glance(kind: Resource, obj: JsonObject) -> Concern:
 
 
 def needs_somebody(one: Concern, now: datetime) -> bool:
-    """Whether an object needs somebody: what is broken or hurt at once, what is under way after a minute."""
+    """Whether an object needs attention: what is broken or hurt at once, what is under way after a minute."""
     if one.weight is Weight.UNDER_WAY and one.since:
         return now - datetime.fromisoformat(one.since) >= _PATIENCE
     return one.weight is not Weight.WELL

@@ -118,6 +118,6 @@ def layout() -> Layout:
 
 
 async def tell_dropped(log: History) -> None:
-    """Whoever reads a log must know where it begins (FW-451)."""
+    """A reader of a log must know where it begins (FW-451)."""
     for what, since in (await log.complete_since()).items():
         complain(f"the log of {what} is complete since {since:%Y-%m-%d %H:%M:%S} UTC; what came before was dropped")

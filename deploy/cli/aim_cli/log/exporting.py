@@ -23,7 +23,7 @@ Json: TypeAlias = Any
 """Whatever JSON holds."""
 
 _NAMES: Final = re.compile(r"(?:^|[_-])(?:tokens?|secret|passw(?:or)?d|credentials?|auth|key)$", re.IGNORECASE)
-"""Of environment variables whose values nobody else should read."""
+"""Of environment variables whose values are confidential."""
 _MEMBERS: Final = re.compile(r"(?:token|password|api_?key|secret_?key|access_?key)$", re.IGNORECASE)
 _OPTION: Final = re.compile(r"(--?[\w-]*(?:token|secret|password|api-key|access-key))(?:([= ])(\S+))?", re.IGNORECASE)
 _SHORTEST: Final = 6

@@ -64,7 +64,7 @@ class Held:
 
 
 async def taken(log: History, wanted: DecisionFilter) -> Held:
-    """Decisions, and of every part that they read all that there is: whoever decides again may ask for more of it."""
+    """Decisions, and of every part that they read all that there is: a repeated decision may ask for more of it."""
     decisions = await log.decisions(wanted)
     parts = frozenset(where for one in decisions for where in _parts_of(one.record))
     versions = [one for where in sorted(parts) for one in (await log.during(where, _EVER)).within]
@@ -105,7 +105,7 @@ def _version(one: LoggedVersion) -> JsonObject:
     try:
         body = one.state.json()
     except EnvelopeError:
-        # Nobody can say what may be in it: a hole instead.
+        # What may be in it is unknown: a hole instead.
         body = None
     where = {"part": one.part, "namespace": one.key.namespace, "name": one.key.name, "sequence": one.sequence}
     return {**where, "headers": one.state.headers(), "body": body}

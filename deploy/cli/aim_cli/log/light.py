@@ -6,7 +6,7 @@ from types import ModuleType
 
 
 class _Later(ModuleType):
-    """Stands in for a module until somebody uses it. The loader of the library does not wait so long (3.11)."""
+    """Stands in for a module until its first use. The loader of the library does not wait so long (3.11)."""
 
     def __getattr__(self, name: str) -> object:
         if sys.modules.get(self.__name__) is self:

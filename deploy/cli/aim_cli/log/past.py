@@ -86,7 +86,7 @@ def of_versions(versions: Iterable[LoggedVersion], at: datetime) -> StateAt | No
 
 
 def body_of(known: StateAt | None) -> JsonObject | None:
-    """The object; ``None`` where there was none, or nobody can say."""
+    """The object; ``None`` where there was none, or that is unknown."""
     if known is None or known.knowledge is not Knowledge.PRESENT or known.version is None:
         return None
     try:
@@ -122,7 +122,7 @@ def told_diff(before: Past, after: Past, scope: Scope, remarks: tuple[str, ...] 
     """What is otherwise, object by object; ends with 1 if anything is."""
     data, lines = [], []
     for where in sorted({*before, *after}):
-        # Of what is not known at one of the times nobody can say that it came or went.
+        # Of what is not known at one of the times it is unknown that it came or went.
         if not scope.admits(where[1]) or any(_is_untold(past.get(where)) for past in (before, after)):
             continue
         old, new = body_of(before.get(where)), body_of(after.get(where))

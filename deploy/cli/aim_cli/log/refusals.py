@@ -73,7 +73,7 @@ def of_refused(settings: BusSettings, now: ConnectionStatistics, error: BusError
 
 
 def of_standing(now: ConnectionStatistics) -> str:
-    """What keeps somebody from the log who is connected; empty as far as is known nothing does."""
+    """What keeps a connected user from the log; empty as far as is known nothing does."""
     found = (one for one in of_broker(now) if one.cause in _STANDING)
     return next((f"{one.found}; {_STANDING[one.cause]}" for one in found), "")
 

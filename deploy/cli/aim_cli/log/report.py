@@ -296,7 +296,7 @@ def told(about: str, moments: Sequence[Moment], wish: Told, *, paused: bool) -> 
 
 
 async def followed(kind: str, name: str | None, where: Where, nats_url: str, wish: Told) -> Exit:
-    """Print the story of an object as it goes on, a line or a JSON object each, until somebody interrupts it."""
+    """Print the story of an object as it goes on, a line or a JSON object each, until an interrupt."""
     wanted = target(kind, name, where)
     known: set[Moment] = set()
     async with history(nats_url) as log, aclosing(log.stirred(wanted.key.namespace)) as wakes:

@@ -77,7 +77,7 @@ def target(kind: str, name: str | None, where: Where = _ANYWHERE) -> Target:
 
 
 def target_of(ref: Ref) -> Target | None:
-    """The first part of the kind; ``None`` of kinds that nobody publishes."""
+    """The first part of the kind; ``None`` of kinds without a publisher."""
     part = next((part for part in LOGGED if part.kind == ref.kind), None)
     return None if part is None else Target(part, Key(ref.namespace, ref.name))
 

@@ -120,7 +120,7 @@ def _whole(record: DecisionRecord) -> DecisionRecord:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Who is told a story; without anything else somebody who may know everything.
+    """The reader of a story; by default one who may know everything.
 
     Attributes:
         since: from when on they may know the past of an object; ``None`` = nothing of it.
@@ -145,7 +145,7 @@ ANYBODY: Final = Reader()
 class Everywhere:
     """Also what the traces of an object did in other namespaces.
 
-    Whoever applies a whole platform in one trace does not want all of it in the story of one service; and every
+    A user who applies a whole platform in one trace does not want all of it in the story of one service; and every
     decision since then is read for it.
     """
 
@@ -309,7 +309,7 @@ def _progress(record: DecisionRecord, before: dict[tuple[str, Key], tuple[dateti
     before[where] = record.at, done
     of = f" of {told_size(total)}B" if isinstance(total, int) and total else ""
     seconds = (record.at - at).total_seconds()
-    # A download that begins anew has fewer than before, which is no speed.
+    # A download that starts over has fewer than before, which is no speed.
     speed = f" at {told_size(int((done - last) / seconds))}B/s" if last >= 0 and done > last and seconds > 0 else ""
     return f"{told_size(done)}B{of}{speed}"
 

@@ -45,7 +45,7 @@ class Weight(Enum):
 
 
 FAILURES: Final = frozenset({Weight.LOST, Weight.CONFLICT, Weight.REFUSED})
-"""What somebody has to act on: the command exits with 1."""
+"""What a user has to act on: the command exits with 1."""
 
 
 @final
@@ -67,7 +67,7 @@ OLD_GROUPS: Final = frozenset({OLD_GROUP, CONFIG_GROUP})
 @final
 @dataclass(frozen=True, slots=True)
 class OldKind:
-    """Coordinates of a kind that nobody serves any more, and the kind that took its place."""
+    """Coordinates of a kind that is no longer served, and the kind that took its place."""
 
     group: str
     kind: str

@@ -41,7 +41,7 @@ class Templates:
 
     Attributes:
         known: all of them.
-        regenerated: those that the old operator made from models, which today's makes anew under names of its own.
+        regenerated: those that the old operator made from models, which today's makes again under names of its own.
     """
 
     known: AbstractSet[tuple[str, str]] = frozenset()

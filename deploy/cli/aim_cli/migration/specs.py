@@ -199,7 +199,7 @@ class _Rule:
 
     Attributes:
         reason: where it went, or why it goes nowhere.
-        lost: whether somebody may have relied on it, so that it has to be read.
+        lost: whether users may have relied on it, so that it has to be read.
     """
 
     default: object

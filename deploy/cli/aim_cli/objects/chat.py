@@ -67,7 +67,7 @@ def forwarded(cluster: Cluster, service: Ref, options: Sequence[str]) -> Iterato
 
 
 class _Heard:
-    """What kubectl says, read to its end, as it waits where nobody reads."""
+    """What kubectl says, read to its end, as it blocks on a full pipe."""
 
     def __init__(self, kubectl: "subprocess.Popen[str]") -> None:
         assert kubectl.stdout is not None

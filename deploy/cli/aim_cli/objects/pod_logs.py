@@ -133,10 +133,10 @@ def say(cluster: KubeReader, some: list[Speaker], tail: int, tell: Callable[[str
 def follow(
     cluster: KubeReader, service: Ref, tail: int, tell: Callable[[str], None], remark: Callable[[str], None]
 ) -> None:
-    """Tell every line with its pod until the service is gone; whoever begins is joined beside those who go on (FW-729).
+    """Tell every line with its pod until the service is gone; a pod that starts joins those that go on (FW-729).
 
     Raises:
-        OSError: nobody reads any more.
+        OSError: the reader is gone.
     """
     heard = _Heard(cluster, tail, tell, remark)
     phase, away = "", False
@@ -170,7 +170,7 @@ class _Heard:
     """Those who are listened to, each by a thread of its own.
 
     Attributes:
-        unread: why nobody reads what is told.
+        unread: why the output has no reader.
     """
 
     def __init__(
@@ -190,7 +190,7 @@ class _Heard:
         self._stopped = False
 
     def join(self, some: Iterable[Speaker]) -> None:
-        """Listen to whoever was not listened to."""
+        """Follow the pods that are not followed yet."""
         self._threads = [one for one in self._threads if one.is_alive()]
         for speaker in some:
             # An API server that loses the kubelet ends its answer as if all had been said.

@@ -174,7 +174,7 @@ def _is_made_for(obj: JsonObject, uid: object) -> bool:
 
 
 def _is_pod_of(ref: Ref, obj: JsonObject, kind: object) -> bool:
-    """Between an InferenceService and its pods stands a Deployment that nobody asks about."""
+    """Between an InferenceService and its pods stands a Deployment that is left out."""
     if kind != POD or ref.kind != INFERENCE_SERVICE:
         return False
     return (obj["metadata"].get("labels") or {}).get(labels.KSERVE_INFERENCE_SERVICE) == ref.name

@@ -36,7 +36,7 @@ class Outcome:
     Attributes:
         verb: created, changed or unchanged; or refused, where the API server does not take it.
         conditions: that are not true at the end, each with reason and message.
-        unknown: it depends on something that could not be read, so nobody knows what becomes of it.
+        unknown: it depends on something that could not be read, so its outcome is unknown.
     """
 
     where: Where

@@ -36,7 +36,7 @@ _SUMMARIES: Final = frozenset({_READY, "ConfigValid", "AuthValid", "Dependencies
 _STARTING: Final = frozenset({"ContainerCreating", "PodInitializing"})
 _NO_CONTROLLER: Final = "NoController"
 _TOLD_ABOVE: Final = frozenset({"Completed", "Error", *_STARTING})
-"""Ends of a container of which whoever made the pod says more."""
+"""Ends of a container of which the pod's owner says more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +64,10 @@ class Blocker:
 
     Attributes:
         status: of the condition, ``False`` or ``Unknown``.
-        since: as Kubernetes writes it; empty where nobody says.
-        who: the field manager that decided it; empty where nobody says.
+        since: as Kubernetes writes it; empty where unknown.
+        who: the field manager that decided it; empty where unknown.
         towards: what it is about.
-        subject: for a command, whom it is about, where that is somebody else.
+        subject: for a command, the object that it is about, where that is another one.
     """
 
     condition: str
@@ -107,7 +107,7 @@ def blockers_of(kind: Resource, obj: JsonObject) -> tuple[Blocker, ...]:
 
 
 def _held_up(obj: JsonObject) -> Iterable[Blocker]:
-    """What no condition tells: that it is going, or that somebody wants nothing decided about it."""
+    """What no condition tells: that it is going, or that it is paused."""
     metadata = obj["metadata"]
     if _is_deleting(obj):
         waits = ", ".join(metadata.get("finalizers") or ()) or "nothing more"
@@ -123,7 +123,7 @@ def _is_deleting(obj: JsonObject) -> bool:
 
 
 def _is_note(condition: JsonObject) -> bool:
-    """KServe tells with `Stopped` whether somebody wants it so, and marks what nobody has to look at."""
+    """KServe states with `Stopped` whether a user wants it so, and marks what needs no attention."""
     return condition["type"] == "Stopped" or condition.get("severity") == "Info"
 
 
@@ -386,7 +386,7 @@ def last_seen(event: JsonObject) -> str:
 
 
 def _of_route(route: JsonObject) -> Iterable[Blocker]:
-    """Said by each gateway that it names; one that nobody took in says nothing."""
+    """Said by each gateway that it names; one that no gateway took in has none."""
     gateways = tuple(_gateways_of_route(route))
     told = (route.get("status") or {}).get("parents") or ()
     if not told and gateways:
@@ -468,7 +468,7 @@ def causes(cluster: Cluster, start: Ref, obj: JsonObject) -> list[tuple[Link, ..
                     continue
                 seen.add(further)
                 if there is None and further.kind in _MADE:
-                    # Whoever would make it says itself what it waits for; that it is missing is no cause.
+                    # Its maker says itself what it waits for; that it is missing is no cause.
                     continue
                 if there is None:
                     found.append((*way, Link(further, None)))
@@ -495,7 +495,7 @@ def _there(cluster: Cluster, towards: Iterable[Towards]) -> list[tuple[Ref, Json
             found += [(ref_of(one.kind, obj), obj) for obj in matching[:_MOST]]
             continue
         there = cluster.find(one)
-        # Of what may not be read nobody can say that it is missing.
+        # What may not be read is not known to be missing.
         if there is not None or str(one) not in cluster.unasked:
             found.append((one, there))
     return found

@@ -135,7 +135,7 @@ def why(cluster: Cluster, start: Ref) -> Told:
     obj = cluster.find(start)
     if obj is None:
         return Told(start, None)
-    # Of causes equally deep the one first that somebody can do something about.
+    # Of causes equally deep the one first that a user can act on.
     ways = sorted(causes(cluster, start, obj), key=lambda way: (*rank(way), not is_known(way[-1])))
     status = (obj.get("status") or {}).get("status") or (obj.get("status") or {}).get("phase") or "no status"
     held = _held(cluster, ways[0][-1]) if ways else ()

@@ -261,7 +261,7 @@ class SimulatedCluster:
         self._settings = settings
         self._logs = ContainerLogs()
         self._informers: dict[ResourceKind, Informer] = {}
-        # Jobs and InferenceServices are looked at for failures of their pods, whoever plays their controllers.
+        # Jobs and InferenceServices are read for failures of their pods, regardless of who plays their controllers.
         owners = {kind.kind: self._informer(kind) for kind in (kinds.JOB, kinds.INFERENCE_SERVICE)}
         pods = self._informer(kinds.POD)
         others = [pods]

@@ -115,7 +115,7 @@ class DeploymentStep:
     Attributes:
         create: the ReplicaSet to make.
         scale: ReplicaSets with the replicas they should have.
-        delete: ReplicaSets that nobody needs any more.
+        delete: ReplicaSets that are no longer needed.
         status: the status to write; None if it is right already.
     """
 

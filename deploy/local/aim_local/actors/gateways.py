@@ -52,7 +52,7 @@ def gateways_of(route: JsonObject) -> list[Key]:
 def route_parents(
     route: JsonObject, gateway: Lookup, service: Lookup, now: str, wanted_failure: Wanted | None = None
 ) -> list[JsonObject]:
-    """An entry per parent Gateway that exists; of others nobody is in charge, so nobody writes about them."""
+    """An entry per parent Gateway that exists; others have no controller, so no status."""
     before = {
         _identity(one["parentRef"]): one.get("conditions") or ()
         for one in (route.get("status") or {}).get("parents") or ()
@@ -182,7 +182,7 @@ class Gateways:
             self.route_workers.add(key)
 
     def _gateway(self, key: Key) -> JsonObject | None:
-        """The Gateway, unless nobody is to be in charge of it."""
+        """The Gateway, unless it is to have no controller."""
         found = self._gateways.get(key)
         return None if found is None or self._failures.of(Failure.GATEWAY_MISSING, found) else found
 

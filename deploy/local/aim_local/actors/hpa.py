@@ -60,7 +60,7 @@ class Outcome:
 
     @property
     def rests(self) -> bool:
-        """Whether somebody else has taken the last replica: an autoscaler never brings one back."""
+        """Whether another client has taken the last replica: an autoscaler never brings one back."""
         return self.current == 0
 
 

@@ -525,7 +525,7 @@ class KServe:
         return all([await self._ensure(isvc, child) for child in wanted])
 
     def _children(self, isvc: JsonObject, replicas: int | None) -> tuple[_Child, ...]:
-        """The wished children, made anew when what they are made of changes: most looks come for a status."""
+        """The wished children, made again when what they are made of changes: most looks come for a status."""
         metadata, key = isvc["metadata"], Key.of(isvc)
         source = (metadata["uid"], metadata.get("generation"), labels_of(isvc), annotations_of(isvc), replicas)
         known = self._wishes.get(key)
@@ -534,7 +534,7 @@ class KServe:
         return known[1]
 
     async def _ensure(self, isvc: JsonObject, child: _Child) -> bool:
-        """Apply what changed: our wish since the last time, or somebody else the object."""
+        """Apply what changed: our wish since the last time, or another client's change of the object."""
         held = self._held[child.kind].get(child.key)
         if held is not None and controller_uid(held) != uid_of(isvc):
             return False

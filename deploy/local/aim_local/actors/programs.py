@@ -210,7 +210,7 @@ async def run_program(execution: Execution, settings: ActorSettings) -> Ending:
         return Ending(log=_announced(execution.container))
     execution.log.write(_announced(execution.container).encode())
     await asyncio.get_running_loop().create_future()
-    raise AssertionError("a future that nobody resolves has a result")
+    raise AssertionError("an unresolved future has a result")
 
 
 def _announced(container: JsonObject) -> str:

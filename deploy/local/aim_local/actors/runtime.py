@@ -27,7 +27,7 @@ _REMEMBERED: Final = 4096
 
 @final
 class Informer:
-    """A cache of one selection. Objects are shared, so nobody may change them."""
+    """A cache of one selection. Objects are shared and must not be changed."""
 
     def __init__(
         self, client: KubeClient, kind: ResourceKind, *, label_selector: str = "", group_by: Grouping | None = None
@@ -132,7 +132,7 @@ def _version(obj: JsonObject) -> int:
 _log = structlog.get_logger(__name__)
 _BACKOFF: Final = Backoff(base=0.5, cap=5.0, jitter=0.1)
 _AT_ONCE: Final = 32
-"""Keys that one actor handles at a time; were it all, nobody's pods would run before everybody's are made."""
+"""Keys that one actor handles at a time; were it all, no pods would run before all are made."""
 
 Handler: TypeAlias = Callable[[Key], Awaitable[float | None]]
 """Brings the world of one key in order; returns the seconds after which to look again, if time alone matters."""

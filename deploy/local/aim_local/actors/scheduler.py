@@ -23,7 +23,7 @@ _NOT_READY: Final = "node.kubernetes.io/not-ready"
 
 
 async def register_nodes(writer: Writer, settings: ActorSettings, kubelet_port: int) -> None:
-    """Announce the nodes once; whoever deletes one later means it."""
+    """Announce the nodes once; a later deletion stays."""
     for name in settings.nodes:
         node = await writer.apply(NODE, node_of(settings, name))
         written = await writer.status(NODE, node, node_status(settings, name, kubelet_port, now_text()))

@@ -94,7 +94,7 @@ class Weights(StrEnum):
 def variables(weights: Weights, hub_url: str, own: Mapping[str, str], source: str) -> dict[str, str]:
     """The environment of a download container.
 
-    Real weights would fill the disk of a laptop, so made-up ones are a MiB, also where somebody has told more.
+    Real weights would fill the disk of a laptop, so made-up ones are a MiB, also where more was asked for.
 
     Args:
         hub_url: of the Hub of made-up models.

@@ -106,7 +106,7 @@ class ControlPlane:
         """Store an object with the identity and the status that it names, as from a backup; checked as any other is.
 
         Args:
-            applied_by: field manager that has applied the status; else it was updated by nobody in particular.
+            applied_by: field manager that has applied the status; else an unnamed manager has updated it.
 
         Raises:
             ApiError: the object is invalid, or its namespace is not there.
@@ -115,7 +115,7 @@ class ControlPlane:
         self._life.restore(obj, applied_by)
 
     def wipe(self) -> None:
-        """Let every object be gone but the definitions and the first namespaces; nobody is asked."""
+        """Let every object be gone but the definitions and the first namespaces; without admission."""
         self._life.wipe()
 
     def collect(self) -> None:
@@ -123,7 +123,7 @@ class ControlPlane:
         self._life.collect()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, as an ASGI application: of a connection, or of somebody in the same process."""
+        """Answer a request, as an ASGI application: of a connection, or of a caller in the same process."""
         await self._app(scope, receive, send)
 
     async def __aenter__(self) -> Self:

@@ -92,7 +92,7 @@ def _check_version(path: str, version: JsonObject) -> Iterator[FieldError]:
 
 
 def establish(crd: JsonObject, now: float) -> None:
-    """Set the status of a definition whose names nobody else holds."""
+    """Set the status of a definition whose names no other definition holds."""
     names = dict(crd["spec"]["names"])
     stored = next(version["name"] for version in crd["spec"]["versions"] if version.get("storage"))
     status = crd.setdefault("status", {})

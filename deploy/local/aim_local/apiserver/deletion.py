@@ -368,7 +368,7 @@ class Collector:
         try:
             self._writer.create(resource, (namespace, ""), event, WriteContext(_COLLECTOR))
         except status.ApiError as error:
-            # The namespace may be on its way out; then nobody can read the event anyway.
+            # The namespace may be on its way out; then the event would be gone anyway.
             if error.code not in (403, 404):
                 raise
 

@@ -126,7 +126,7 @@ class Life:
         """Store an object with the identity and the status that it names, as from a backup; checked as any other is.
 
         Args:
-            applied_by: field manager that has applied the status; else it was updated by nobody in particular.
+            applied_by: field manager that has applied the status; else an unnamed manager has updated it.
 
         Raises:
             ApiError: the object is invalid, or its namespace is not there.
@@ -167,7 +167,7 @@ class Life:
         self._writer.apply(resource, stored.key, applied, context, "status")
 
     def wipe(self) -> None:
-        """Let every object be gone but the definitions and the first namespaces; nobody is asked."""
+        """Let every object be gone but the definitions and the first namespaces; without admission."""
         for storage in self.store.storages():
             if storage == customtypes.STORAGE:
                 continue

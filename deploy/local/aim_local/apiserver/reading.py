@@ -236,7 +236,7 @@ class Reader:
             ApiError: 410 for a version that is no longer kept, 504 for one that is still to come.
         """
         collection = self._store.collection(resource.storage)
-        # As the real server, whose cache tells everything at once to whoever is content with what is cached.
+        # As the real server, whose cache sends everything at once to clients that accept cached data.
         limit = 0 if options.revision == "0" else options.limit
         page = _Page.decode(options.continued, options.namespace) if options.continued else None
         revision, versions = self._snapshot(collection, options, page)

@@ -66,7 +66,7 @@ class Version:
 
     @property
     def obj(self) -> JsonObject:
-        """The decoded object, which nobody may change."""
+        """The decoded object, which must not be changed."""
         if self._obj is None:
             self._obj = self.copy()
             if self._warm is not None:

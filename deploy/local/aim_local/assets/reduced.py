@@ -1,4 +1,4 @@
-"""Upstream's definitions as the embedded control plane carries them: without what nobody reads there.
+"""Upstream's definitions as the embedded control plane carries them: without what is not read there.
 
 Those of the neighbours are custom resource definitions; those of Kubernetes' own kinds come from its OpenAPI. Left out
 are descriptions, versions that are not stored, kinds that the platform does not touch, and the schemas of a few large

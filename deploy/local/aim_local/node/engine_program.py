@@ -5,6 +5,7 @@ answers the OpenAI API with an echo, word by word where a stream is requested, t
 has slots and lets others wait, and reports what it does under the names of vLLM's metrics. Settings, all optional:
 
     AIM_ENGINE_SECONDS_PER_TOKEN   how long a token takes; 0
+    AIM_ENGINE_PREFILL_SECONDS     how long the prompt takes, before which no byte of the answer is sent; 0.05
     AIM_ENGINE_SLOTS               requests at a time; 256
     AIM_ENGINE_START_SECONDS       how long loading takes, until which /health answers 503; 0
 """
@@ -156,6 +157,9 @@ class Engine:
         self.ready = False
         self.pod = os.uname().nodename
         self._seconds_per_token = _number(env, "AIM_ENGINE_SECONDS_PER_TOKEN", 0.0)
+        # Proxies in Go (Traefik among them) cut an answer that begins before they have seen the end of the request: the
+        # server closes the request's body, and the transport, which still reads it, closes the connection to the engine.
+        self._prefill_seconds = _number(env, "AIM_ENGINE_PREFILL_SECONDS", 0.05)
         self._slots = max(1, int(_number(env, "AIM_ENGINE_SLOTS", 256)))
         self._changed = threading.Condition()
         self._running = self._waiting = 0
@@ -175,6 +179,7 @@ class Engine:
             self._prompt_tokens += prompt_tokens
             self._queued.observe(time.monotonic() - begun)
         try:
+            time.sleep(self._prefill_seconds)
             yield begun
         finally:
             with self._changed:
@@ -292,6 +297,8 @@ class Handler(BaseHTTPRequestHandler):
     """The HTTP API of an engine."""
 
     protocol_version = "HTTP/1.1"
+    # Each token is a small write, which would wait 40 ms for the acknowledgement of the one before.
+    disable_nagle_algorithm = True
     engine: ClassVar[Engine]
 
     def do_GET(self) -> None:

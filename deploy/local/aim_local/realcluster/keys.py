@@ -1,4 +1,4 @@
-"""Certificates, keys, tokens and kubeconfigs of one cluster, made anew at each start."""
+"""Certificates, keys, tokens and kubeconfigs of one cluster, made at each start."""
 
 import json
 import ssl

@@ -86,7 +86,7 @@ class Programs:
             "profiling": "false",
         }
         if not self.settings.makes_accounts:
-            # Nobody makes the service account that this plugin looks for.
+            # No controller makes the service account that this plugin looks for.
             flags["disable-admission-plugins"] = "ServiceAccount"
         ready = _https_probe(f"{self.server}/readyz", keys.tls())
         return self._program(Asset.APISERVER, flags, ready, self.server)

@@ -10,7 +10,7 @@ PERMISSIONS: Final = CRDS.parent / "charts" / "aim-engine" / "files" / "permissi
 """What the chart allows the services."""
 
 CONTROLLERS: Final = ("*", "-node-lifecycle-controller", "-horizontal-pod-autoscaler-controller")
-"""All but two: nobody sends heartbeats of nodes, and nobody serves metrics to scale by."""
+"""All but two: no kubelet sends heartbeats of nodes, and no server has metrics to scale by."""
 _ACCOUNTS: Final = "serviceaccount-controller"
 
 
@@ -24,7 +24,7 @@ class ClusterSettings:
         scheduler: whether the scheduler runs.
         kserve: whether KServe's controller runs, with its webhooks; its Deployments need controllers.
         keda: whether KEDA's operator runs; it must have been built on request.
-        roles: whether the services have the chart's roles from the start; without, whoever installs it brings them.
+        roles: whether the services have the chart's roles from the start; without, the installation brings them.
         crds: folder with the platform's definitions.
         start_timeout: how long any process may take until it is ready, and the definitions until they can be used.
         stop_patience: how long a process may take to end before it is killed.

@@ -73,7 +73,7 @@ class Cluster(Protocol):
         """What the API server was asked since the last reset, by user agent, verb and resource.
 
         Raises:
-            StackError: nobody counts it.
+            StackError: it is not counted.
         """
         ...
 
@@ -180,7 +180,7 @@ class LocalRealCluster:
 
 @final
 class GivenCluster:
-    """Somebody else's cluster, with the rights of its kubeconfig. Nothing of it is played unless asked for."""
+    """A foreign cluster, with the rights of its kubeconfig. Nothing of it is played unless asked for."""
 
     missing_actors: Final = ""
     irreplaceable: Final[frozenset[str]] = frozenset()

@@ -159,7 +159,7 @@ class Programs:
         if with_registry:
             variables = _REGISTRY_VARIABLES.get(name, ())
             env |= dict.fromkeys(variables, Addresses.url(self.addresses.registry))
-            # Registries on the service's own machine are refused unless somebody says so (FW-590).
+            # Registries on the service's own machine are refused unless a setting allows them (FW-590).
             env |= {_LOOPBACK_VARIABLE: LOOPBACK} if variables else {}
         return {**env, **settings.env, **settings.service_env.get(name, {})}
 

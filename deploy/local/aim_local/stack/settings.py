@@ -33,9 +33,9 @@ class StackSettings:
         cluster: what has the API server: one that comes along, or the kubeconfig of another.
         actors: parts of a cluster to play, as `--actors` takes them; ``None`` = those that the cluster lacks.
         nodes: simulated nodes, each with eight accelerators, which a real scheduler does not give away twice.
-        kserve: whether a real cluster has KServe's controller; without, nobody answers for InferenceServices.
+        kserve: whether a real cluster has KServe's controller; without, InferenceServices have no controller.
         keda: whether a real cluster has KEDA's operator.
-        roles: whether a real cluster has the chart's roles from the start; without, whoever installs it brings them.
+        roles: whether a real cluster has the chart's roles from the start; without, the installation brings them.
         start_timeout: how long any process may take until it is ready.
         stop_patience: how long a process may take to end before it is killed.
         actor_delay: what each step of a simulated component takes.

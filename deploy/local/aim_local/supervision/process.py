@@ -166,7 +166,7 @@ class Supervised:
         if self.running:
             self._process.kill()
             await self._process.wait()
-        # What it started lives in its process group; a crash leaves nobody else to end that.
+        # What it started lives in its process group; after a crash nothing else ends that.
         await stop_process(self._process, 0)
 
     async def restart(self) -> None:

@@ -36,7 +36,7 @@ class Look(StrEnum):
     SUBJECT = "subject"
     """What the picture is about."""
     OTHER = "other"
-    """Of somebody else: users, Kubernetes, KServe, gateways, registries."""
+    """Foreign: users, Kubernetes, KServe, gateways, registries."""
 
 
 @dataclass(frozen=True, slots=True)

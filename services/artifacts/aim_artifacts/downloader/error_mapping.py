@@ -30,7 +30,7 @@ _UNTRUSTED: Final = "CERTIFICATE_VERIFY_FAILED"
 
 
 def download_error(error: BaseException) -> DownloadError:
-    """The failure that an exception means; what nobody knows is a transient failure of the transfer."""
+    """The failure that an exception means; an unknown one is a transient failure of the transfer."""
     if isinstance(error, DownloadError):
         return error
     for cause in _chain(error):

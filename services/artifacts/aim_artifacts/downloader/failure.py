@@ -70,7 +70,7 @@ def log(text: str) -> None:
 
 
 def write_termination_message(path: Path, content: bytes) -> None:
-    """Leave a message for the kubelet; without such a file there is nobody to read it."""
+    """Leave a message for the kubelet; without such a file there is no reader."""
     try:
         path.write_bytes(content)
     except OSError as error:

@@ -224,7 +224,7 @@ def _may_pass(error: Exception) -> bool:
 
 
 def _by_http(target: Path) -> bool:
-    """Whether HTTP is used, and was used before; what Xet has begun nobody else can continue."""
+    """Whether HTTP is used, and was used before; no other client can continue what Xet has begun."""
     marker = target / _BY_HTTP
     if not constants.HF_HUB_DISABLE_XET and find_spec("hf_xet") is not None:
         marker.unlink(missing_ok=True)

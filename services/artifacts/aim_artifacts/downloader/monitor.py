@@ -75,7 +75,7 @@ class Monitor:
     """Measures and reports while the transfer runs.
 
     Attributes:
-        expected: bytes that will arrive; 0 while nobody knows.
+        expected: bytes that will arrive; 0 while unknown.
     """
 
     def __init__(self, watched: Watched, reporter: Reporter, expected: int) -> None:

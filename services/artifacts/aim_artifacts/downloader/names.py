@@ -1,4 +1,4 @@
-"""Which names of a source may become files (AR-738, AR-806): whoever runs the source chooses them."""
+"""Which names of a source may become files (AR-738, AR-806): the operator of the source chooses them."""
 
 import unicodedata
 from collections.abc import Iterable

@@ -87,7 +87,7 @@ class NoReporter:
     """For runs without an artifact (AR-703)."""
 
     async def report(self, **fields: JsonObject) -> None:
-        """Nobody listens."""
+        """Discards the report."""
 
 
 @asynccontextmanager

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _BLOCK: Final = 1 << 20
 _PLAIN_MD5: Final = re.compile(r"[0-9a-f]{32}")
 _WHOLE: Final = "FULL_OBJECT"
-"""Of an object in parts; a checksum of checksums can only be compared by whoever knows the sizes of the parts."""
+"""Of an object in parts; a checksum of checksums can only be compared where the sizes of the parts are known."""
 _OWN_KEYS: Final = "AES256"
 _NAMED: Final = 5
 

@@ -32,7 +32,7 @@ class AccountMaker:
     async def __call__(self, effect: Effect) -> JsonObject:
         """See to it that the account exists, and say which pull secrets its pods have to name.
 
-        An account that is there is used as it is, whoever made it.
+        An existing account is used as it is, regardless of its origin.
 
         Raises:
             EffectError: the API server refuses; no Job is made without.

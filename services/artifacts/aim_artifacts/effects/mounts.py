@@ -32,7 +32,7 @@ class MountReader:
         """The claims that pods of a namespace mount which have not ended; a consistent read, page by page.
 
         Raises:
-            EffectError: the API server does not list them all; nobody is evicted on half an answer.
+            EffectError: the API server does not list them all; an incomplete answer evicts nothing.
         """
         namespace = str(effect.params["namespace"])
         found: set[str] = set()

@@ -84,11 +84,11 @@ class Eviction:
 
 
 NO_EVICTION: Final = Eviction()
-"""When nobody has to go."""
+"""When no artifact has to be evicted."""
 
 
 def evict(artifact: AIMArtifact, victims: Sequence[Candidate], view: View, now: datetime) -> Eviction:
-    """Evict them for an artifact, once a live list of pods says that nobody mounts them.
+    """Evict them for an artifact, once a live list of pods shows that no pod mounts them.
 
     The order of the writes makes every part of them safe: the claim keeps the room, then the caches know that they
     shall not make the artifacts again, and only then these go.

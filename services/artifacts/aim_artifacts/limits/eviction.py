@@ -65,7 +65,7 @@ def _claimed_at(artifact: AIMArtifact) -> datetime | None:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An artifact that may be evicted while nobody uses it.
+    """An artifact that may be evicted while it is unused.
 
     Attributes:
         claim: name of its volume's claim.
@@ -103,13 +103,13 @@ class Requester:
     is_demanded: Callable[[], bool]
 
     def may_displace(self, candidate: Candidate) -> bool:
-        """The requester rule: two that nobody asked for cannot displace each other for ever (AR-466)."""
+        """The requester rule: two artifacts without a requester cannot displace each other for ever (AR-466)."""
         return self.priority is None or candidate.priority < self.priority or self.is_demanded()
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Who goes, or where there is not enough; then nobody goes (AR-470 step 6)."""
+    """The artifacts to evict, or the limit that stays exceeded; then none is evicted (AR-470 step 6)."""
 
     victims: tuple[Candidate, ...] = ()
     lacks_here: bool = False
@@ -121,7 +121,7 @@ class Evictables:
     """The candidates of one pass; each of them is given away once (AR-449).
 
     Args:
-        load: the candidates, in any order; called once, when somebody lacks room.
+        load: the candidates, in any order; called once, when an artifact lacks room.
         is_in_use: whether one is in use; asked at most once of each (AR-463).
     """
 
@@ -132,14 +132,14 @@ class Evictables:
     _idle: set[str] = field(default_factory=set)
 
     def could_free(self, namespace: str, here: int, everywhere: int) -> bool:
-        """Whether there would be that much, in a namespace and in all, if nobody used any of it."""
+        """Whether there would be that much, in a namespace and in all, if none of it were in use."""
         self._sorted()
         return here <= self._sizes[namespace] and everywhere <= self._sizes.total()
 
     def choose(self, requester: Requester, here: int, everywhere: int) -> Choice:
         """Whom to evict to free that many bytes in the requester's namespace, and in all.
 
-        Whoever is chosen is taken: the next that asks does not get it.
+        A chosen artifact is taken: the next request does not get its room.
         """
         namespace = requester.namespace
         if not self.could_free(namespace, here, 0):
@@ -165,7 +165,7 @@ class Evictables:
         """The first that free so much together, or all there are."""
         chosen: list[Candidate] = []
         busy: list[Candidate] = []
-        # Nobody is looked at beyond what is needed, and who follows has no lower priority.
+        # The scan ends once there is enough room; what follows has no lower priority.
         for one in candidates if needed > 0 else ():
             if not requester.may_displace(one):
                 break

@@ -1,4 +1,4 @@
-"""Which claims pods mount, read live before somebody is evicted (AR-480)."""
+"""Which claims pods mount, read live before an eviction (AR-480)."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -12,7 +12,7 @@ MOUNTED_CLAIMS: Final = "mounted-claims"
 _FRESH: Final = timedelta(seconds=10)
 """How long a reading stands for what is."""
 _AGAIN: Final = timedelta(seconds=60)
-"""How often it is read again whether a pod of others still holds somebody."""
+"""How often it is read again whether a foreign pod still mounts a chosen claim."""
 _FAILED_AGAIN: Final = timedelta(seconds=10)
 
 
@@ -30,7 +30,7 @@ def last_mounted(view: View, namespace: str) -> frozenset[str]:
 
 
 def readings_due(view: View, namespaces: Iterable[str], now: datetime) -> tuple[Effect, ...]:
-    """Readings without which nobody of these namespaces may be evicted now; nothing when all of them are fresh."""
+    """Readings that an eviction in these namespaces needs now; nothing when all of them are fresh."""
     effects = []
     for namespace in sorted(set(namespaces)):
         fact = _fact(view, namespace)

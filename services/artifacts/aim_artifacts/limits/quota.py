@@ -37,7 +37,7 @@ class Limits:
 
 
 NO_LIMITS: Final = Limits()
-"""What holds as long as nobody configures anything."""
+"""The limits without any configuration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ def admit(
     A blocked request does not hold up a later, smaller one (AR-471).
 
     Args:
-        others: not looked at when nothing could be done for the request if it were alone: nobody else changes that.
+        others: not looked at when nothing could be done for the request if it were alone: others cannot change that.
     """
     known, own = tuple(volumes), limits(request.namespace)
     alone = _Books.of(known, ())
@@ -181,7 +181,7 @@ class _Books:
         used: of volumes that exist, and of those that earlier requests get.
         leaving: of volumes that are going away, also of those that have to go for earlier requests.
         claimed: of requests for whom others were evicted; for all others as good as used (AR-447).
-        promised: of earlier requests that wait for what is leaving, so that nobody counts on the same bytes.
+        promised: of earlier requests that wait for what is leaving, so that no two requests count on the same bytes.
     """
 
     used: Counter[str]
@@ -226,7 +226,7 @@ class _Books:
         return Verdict(Refusal.NAMESPACE if choice.lacks_here else Refusal.CLUSTER)
 
     def is_hopeless(self, request: Request, limits: Limits, evictables: Evictables) -> bool:
-        """Whether the request could not be served if there were no other, and nobody used anything."""
+        """Whether the request could not be served if there were no other, and nothing were in use."""
         if not any(self._over(request, limits)):
             return False
         if _is_too_large(request, limits):

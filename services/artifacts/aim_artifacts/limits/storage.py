@@ -88,7 +88,7 @@ class Usage:
     """Who uses artifacts, as one view shows it. What cannot be looked up is believed to be in use.
 
     Attributes:
-        mounted_elsewhere: namespaces in which somebody was in use only by what a live list of pods found.
+        mounted_elsewhere: namespaces in which only a live list of pods found an artifact in use.
     """
 
     view: View
@@ -183,7 +183,7 @@ class Storage:
         """Artifacts in a scope that need a volume and could make it at once.
 
         Args:
-            holdings: the volumes of the scope; whoever owns one needs none.
+            holdings: the volumes of the scope; its owner needs none.
             before: only those that come before it, or that keep room from it.
         """
         owners = {owner.uid for holding in holdings for owner in holding.claim.metadata.owner_references}

@@ -35,7 +35,7 @@ class NodeTainter:
         """Bring the taints of a node in order; nothing is sent where they are.
 
         Raises:
-            EffectError: the API server refuses, or somebody else is always faster; it is asked for again.
+            EffectError: the API server refuses, or other writers always win the conflict; it is asked for again.
         """
         params = TaintParams.model_validate(effect.params)
         for attempt in range(1, _ATTEMPTS + 1):

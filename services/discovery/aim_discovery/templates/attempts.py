@@ -82,7 +82,7 @@ class Attempts:
 
     @property
     def error(self) -> ClassifiedError | None:
-        """The recorded failure, classified anew (DI-295)."""
+        """The recorded failure, classified again (DI-295)."""
         if not self.failure:
             return None
         reason, _, text = self.failure.partition(": ")

@@ -69,7 +69,7 @@ class CredentialWatch:
 
     Attributes:
         corrected: one of them appeared, changed or went away.
-        error: why the latest reading failed; then nobody knows whether they were corrected.
+        error: why the latest reading failed; then a correction cannot be seen.
         effects: the next reading.
     """
 
@@ -81,7 +81,7 @@ class CredentialWatch:
 def watch_credentials(
     template: Template, inputs: DiscoveryInputs, namespace: str, attempts: Attempts, view: View
 ) -> CredentialWatch:
-    """Compare with the versions that were read right after the failure; each failed attempt begins anew.
+    """Compare with the versions that were read right after the failure; each failed attempt starts over.
 
     Those versions are a fact of their own, so that no later reading, least of all a failed one, replaces them.
 

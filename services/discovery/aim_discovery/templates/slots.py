@@ -1,9 +1,10 @@
 """The limit on concurrent discovery Jobs, and whose turn it is (DI-309…DI-320).
 
-Templates that want a Job stand in one line of both kinds, first come, first served. Nobody in it looks at the others or
-at the clock: a change that lets somebody come up wakes as many of the first as there are free slots, and a pass asks
-only whether it is among those. That is complete as long as each of these wakes: a Job that stops counting, somebody who
-leaves the line or falls back in it, a namespace in which nothing can be created any more. Who joins wakes himself.
+Templates that want a Job stand in one line of both kinds, first come, first served. No template in it looks at the
+others or at the clock: a change that frees a slot wakes as many of the first as there are free slots, and a pass asks
+only whether it is among those. That is complete as long as each of these wakes: a Job that stops counting, a template
+that leaves the line or falls back in it, a namespace in which nothing can be created any more. A template that joins
+wakes itself.
 """
 
 from collections.abc import Callable
@@ -168,7 +169,7 @@ class Slots:
         return len([one for one in before if _place(one)[0] <= now]) < self.free
 
     def are_short(self, now: datetime) -> bool:
-        """Whether the limit holds somebody back."""
+        """Whether the limit holds a template back."""
         return not self.free and any(_place(one)[0] <= now for one in self.head(1))
 
     def _admits(self) -> Callable[[Key], bool]:
@@ -178,7 +179,7 @@ class Slots:
 
 
 def next_in_line(view: View, limit: int) -> list[Template]:
-    """Those worth a pass when somebody could come up: as many of the first as slots are free (DI-317)."""
+    """Those worth a pass when a slot may be free: as many of the first as slots are free (DI-317)."""
     slots = Slots.of(view, limit)
     return slots.head(slots.free) if slots.free else []
 

@@ -236,7 +236,7 @@ class SyncRunner:
         except SelectorError as error:
             evaluation = Evaluation(error=error)
         except Exception as bug:
-            # One selector that nobody foresaw must not keep the others from being synced (MS-278).
+            # One unexpected selector must not keep the others from being synced (MS-278).
             _log.exception("selector failed unexpectedly", selector=one.text)
             text = f"{type(bug).__name__}: {bug}; see the log of model-sync"
             evaluation = Evaluation(error=SelectorError(SyncCode.INTERNAL_ERROR, text))

@@ -140,7 +140,7 @@ class Awakener:
             return {"scaled": await self._scale(params)}
         except KubeError as error:
             if isinstance(error, ApiError) and (error.is_not_found or error.is_conflict):
-                # Gone, or somebody else was faster: whoever looks next sees what came of it.
+                # Gone, or another writer won the conflict: the next pass reads the outcome.
                 return {"scaled": False}
             what = f"Deployment {params.namespace}/{params.name} cannot be scaled to {params.replicas}: {error}"
             raise EffectError(ClassifiedError(Category.INFRASTRUCTURE, "NotAwakened", what)) from error

@@ -80,7 +80,7 @@ class OwnerReference(ApiModel):
 
 
 class ManagedFields(ApiModel):
-    """That somebody owns fields of an object; which, the published form does not say (FW-517)."""
+    """An owner of fields of an object; the published form leaves out which fields (FW-517)."""
 
     manager: str = ""
     operation: str = ""

@@ -60,7 +60,7 @@ class Kubeconfig:
         ca: certificate authority of the server; ``None`` = those of the system.
         verify: whether the server's certificate is verified.
         header: value of ``Authorization``, when it is written down.
-        token_file: file with a bearer token that somebody else rotates; goes before ``header``.
+        token_file: file with a bearer token that the platform or a tool rotates; goes before ``header``.
         plugin: whether credentials come from a plugin, which is none of our business.
     """
 
@@ -182,7 +182,7 @@ class Credentials(Protocol):
         """The current header value; ``None`` when the connection itself authenticates (certificate)."""
 
     async def refresh(self) -> None:
-        """Obtain the credential anew, because the server rejected it with 401."""
+        """Obtain the credential again, because the server rejected it with 401."""
 
 
 @final
@@ -194,7 +194,7 @@ class Connection:
         server: base URL without a trailing slash.
         credentials: source of the authorization header.
         tls: TLS context for https servers.
-        read_tls: reads its files anew, because the server's certificate was not believed (FW-660).
+        read_tls: reads its files again, because the server's certificate was not believed (FW-660).
         tls_server_name: name to verify instead of the URL's host.
         proxy: URL of an explicit proxy; the environment's proxy variables are honoured besides.
     """
@@ -221,7 +221,7 @@ class NoCredentials:
 
 @final
 class TokenFile:
-    """A bearer token in a file that somebody else rotates."""
+    """A bearer token in a file that is rotated from outside."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -14,7 +14,7 @@ class KubeError(Exception):
 
 
 class StatusReason(StrEnum):
-    """The ``reason`` values of ``metav1.Status`` that somebody decides on."""
+    """The ``reason`` values of ``metav1.Status`` that decisions depend on."""
 
     UNAUTHORIZED = "Unauthorized"
     FORBIDDEN = "Forbidden"

@@ -57,7 +57,7 @@ class Identity:
         pod: name of the pod, for people.
         slot: what guarantees that one process lives at a time: the UID of the pod, whose containers the kubelet starts
             one after the other. Empty where nothing does.
-        life: drawn anew by each process.
+        life: drawn by each process.
     """
 
     pod: str
@@ -80,7 +80,7 @@ class Identity:
 
 
 def is_free(spec: LeaseSpec, identity: str) -> bool:
-    """Whether nobody but ``identity`` holds it."""
+    """Whether ``identity`` is its only possible holder."""
     return spec.holder_identity in {None, "", identity}
 
 
@@ -128,7 +128,7 @@ class LeaseStore:
             raise
 
     async def write(self, before: Lease | None, spec: LeaseSpec) -> Lease | None:
-        """Create or replace it, provided nobody else did since ``before``; None when somebody did."""
+        """Create or replace it, provided no other process did since ``before``; None when one did."""
         manager = f"aim-{self._name.removeprefix('aim-')}"
         metadata = before.metadata if before else ObjectMeta(name=self._name, namespace=self._namespace)
         body = to_json(Lease(metadata=metadata, spec=spec))
@@ -169,7 +169,7 @@ class LeaseSettings:
 
     @property
     def safe(self) -> float:
-        """Seconds after a renewal was sent in which nobody else can have taken over."""
+        """Seconds after a renewal was sent in which no other process can have taken over."""
         return self.duration - min(_DRIFT, (self.duration - self.renew_deadline) / 2)
 
     def __post_init__(self) -> None:
@@ -250,7 +250,7 @@ class LeaderElector:
     async def confirm(self) -> bool:
         """Ask the API server whether the Lease is still ours (FW-407, after a refused marker).
 
-        False also when it does not answer: then nobody knows.
+        False also when it does not answer: then the holder is unknown.
         """
         self._lease = None
         return await self._attempt() and self.is_leader
@@ -302,7 +302,7 @@ class LeaderElector:
             return
         current = await self._store.read()
         self._observe(current.spec if current else LeaseSpec())
-        # Only the first look may find a former life's Lease. Whoever appears later in our place lives.
+        # Only the first look may find a former life's Lease. A holder that appears later in our place is alive.
         inherits, self._first_look = self._first_look and self._is_former(current), False
         if current is not None and not inherits and not self._may_take(current.spec):
             self._lease = self._renewed_at = None

@@ -273,7 +273,7 @@ class Reflector(Generic[T]):
         return self._wakeup
 
     def _is_list_due(self) -> bool:
-        """Whether the next step begins a list that somebody waits for, or takes one in."""
+        """Whether the next step begins a requested list, or takes one in."""
         if self._comparing is None or isinstance(self._state, Empty | Listing):
             return self._relist_wanted is not None
         # A wish beside a comparison is the comparison's; without a pause the watch would be tried again in a circle.
@@ -289,7 +289,7 @@ class Reflector(Generic[T]):
 
     def _delay_after(self, failures: int, error: Exception) -> float:
         asked = error.retry_after if isinstance(error, ApiError) else None
-        # The server's word counts, but not for any length: nobody sees what happens meanwhile.
+        # The server's word counts, but not for any length: changes go unseen meanwhile.
         return max(self._settings.backoff.delay(failures, self._random), min(asked or 0.0, self._settings.longest_wait))
 
     # Lists
@@ -340,7 +340,7 @@ class Reflector(Generic[T]):
         self._since.clear()
         unfulfilled, self._relist_under_way = self._relist_under_way, None
         if unfulfilled is ListFrom.STORE:
-            # The list that comes instead may have begun before somebody asked, or come from a cache.
+            # The list that comes instead may have begun before the request, or come from a cache.
             self._relist_wanted = unfulfilled
 
     async def _list(self, state: Empty | Listing[T]) -> tuple[Event[T], ...]:
@@ -467,7 +467,7 @@ class Reflector(Generic[T]):
     async def _close_watch(self) -> None:
         receiving, self._receiving = self._receiving, None
         try:
-            # A generator in which somebody waits cannot be closed.
+            # A generator in which a task waits cannot be closed.
             await _ended(receiving)
         finally:
             await self._watch.aclose()

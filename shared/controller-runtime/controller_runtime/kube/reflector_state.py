@@ -1,12 +1,12 @@
 """The decisions of a reflector, without its I/O: states, what leads from one to the next, what is reported.
 
 A reflector goes ``Empty → Listing → Ready → Watching``. A watch that ends or breaks goes back to ``Ready`` and
-resumes where it was; one whose version has expired goes back to ``Empty``. What vanished while nobody watched is
+resumes where it was; one whose version has expired goes back to ``Empty``. What vanished without a watch is
 found by comparing the next list with the names known from before.
 
-A comparison that somebody asks for lists *beside* the watch, which goes on meanwhile: a server that refuses the list
+A requested comparison lists *beside* the watch, which goes on meanwhile: a server that refuses the list
 must not take the events as well. Once the list is there, `merged` folds into it what the watch brought meanwhile, and
-the watch starts anew from the result.
+the watch starts over from the result.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,7 @@
 """What the API server refuses to a whole service, until it no longer does: for `/readyz`, log and Events (FW-586).
 
-Who reconciles one object tells its error there. That nobody may list a kind, or write a status, concerns all objects,
-also of those who only watch; so it is gathered where every answer comes by.
+The reconcile of one object reports its error there. A kind that may not be listed, or a status that may not be written,
+concerns all objects, also in services that only watch; so it is gathered where every answer comes by.
 """
 
 import re

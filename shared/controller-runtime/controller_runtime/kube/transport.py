@@ -284,7 +284,7 @@ class Transport:
             response.release()
 
     async def _send_trusting(self, request: Request, limits: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
-        """Send it, and once more with the trusted certificates read anew if the server's was not believed (FW-660)."""
+        """Send it, and once more with the trusted certificates read again if the server's was not believed (FW-660)."""
         try:
             return await self._send(request, limits)
         except ApiConnectionError as error:

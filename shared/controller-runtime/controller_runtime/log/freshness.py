@@ -94,7 +94,7 @@ def direct_at(link: Link, stale_since: float | None, settings: FeedSettings, *, 
 
     Args:
         stale_since: since when the part is not fresh; ``None`` if it is. A connection that comes and goes does not
-            begin it anew: only a part that is fresh does.
+            begin it again: only a part that is fresh does.
         foreign: another cluster publishes the part; there is nothing to wait for.
     """
     due = []

@@ -134,6 +134,6 @@ def _context(files: CertificateFiles) -> ssl.SSLContext:
 
 def _load(context: ssl.SSLContext, files: CertificateFiles) -> None:
     def refuse() -> str:
-        raise ValueError("the key asks for a password, and there is nobody to give it")
+        raise ValueError("the key is encrypted: no password can be given; store it without one")
 
     context.load_cert_chain(files.certificate, files.key, refuse)

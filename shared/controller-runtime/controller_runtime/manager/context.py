@@ -185,7 +185,7 @@ class DecisionLog:
                     self._tell()
 
     async def close(self) -> None:
-        """Write what was taken, for a moment, and tell what is lost; for when nobody records any more (FW-450)."""
+        """Write what was taken, for a moment, and tell what is lost; for when recording has ended (FW-450)."""
         ends = asyncio.get_running_loop().time() + FLUSH_SECONDS
         await self._recorder.flush(FLUSH_SECONDS)
         left = ends - asyncio.get_running_loop().time()
@@ -231,7 +231,7 @@ class ProcessContext:
     Attributes:
         kube: has no guard: only a term of leadership writes, and has its own.
         runners: carry out the effects.
-        dispatcher: takes each change of the world to whoever listens.
+        dispatcher: takes each change of the world to its listeners.
         decisions: takes the records.
         watchdog: stands around every decision.
     """

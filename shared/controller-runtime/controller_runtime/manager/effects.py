@@ -156,7 +156,7 @@ class _Pending:
     """Contexts of others that wait for the same (FW-575)."""
 
     def join(self, owner_uid: str) -> None:
-        """Somebody asks for what is under way already."""
+        """A request for what is under way already."""
         asked = tracing.current_traceparent()
         few = len(self.others) < _MOST_LINKS
         if few and asked is not None and owner_uid != self.owner.uid and tracing.is_sampled(asked):

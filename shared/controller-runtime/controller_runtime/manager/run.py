@@ -81,7 +81,7 @@ class ServiceProcess:
                 group.create_task(http.run())
             group.create_task(context.decisions.run())
             group.create_task(self._teller().run())
-            # Whoever does not know its own cluster cannot tell another one's objects from its own.
+            # A process that does not know its own cluster cannot tell another one's objects from its own.
             uid = await self._cluster()
             group.create_task(context.feed.run(uid))
             await context.leadership.run(lambda: self._lead(uid))

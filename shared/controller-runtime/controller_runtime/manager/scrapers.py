@@ -1,4 +1,4 @@
-"""Who may read the metrics: whoever the API server knows and allows to get ``/metrics`` (FW-348, FW-557, FW-558)."""
+"""Who may read the metrics: those whom the API server knows and allows to get ``/metrics`` (FW-348, FW-557, FW-558)."""
 
 import asyncio
 import time

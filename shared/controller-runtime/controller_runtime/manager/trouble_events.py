@@ -149,14 +149,14 @@ async def tell_unusable(prefix: str, line: str) -> None:
     if not name or not uid:
         return
     pod = _pod(name, os.environ.get(f"{prefix}SYSTEM_NAMESPACE") or own_namespace("default"), uid)
-    # The line is printed already; whatever fails here has nobody left to tell.
+    # The line is printed already; nothing is left to report a failure here to.
     with suppress(KubeError, TimeoutError):
         async with asyncio.timeout(2 * _END), KubeClient(await load_connection(), service="start") as kube:
             await _post_last(kube, pod, name, Trouble(Cause.SETTINGS, line))
 
 
 async def tell_end(kube: KubeClient, settings: Settings, manager: str, trouble: Trouble) -> None:
-    """Leave the Event of a process that ends; whoever does not answer in time is not waited for."""
+    """Leave the Event of a process that ends; a late answer is not waited for."""
     pod = own_pod(settings)
     if pod is not None:
         await _post_last(kube, pod, manager, trouble)

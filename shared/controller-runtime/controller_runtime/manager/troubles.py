@@ -211,6 +211,6 @@ def of_end(error: BaseException) -> Trouble:
     expected = [str(cause) for cause in causes if isinstance(cause, EXPECTED)]
     if expected:
         return Trouble(Cause.ENDED, f"the service ends: {without_credentials(expected[0])}")
-    # Nobody knows what an unexpected error quotes.
+    # An unexpected error may quote anything.
     names = ", ".join(sorted({type(cause).__name__ for cause in causes}))
-    return Trouble(Cause.ENDED, f"the service ends because of an error that nobody expected ({names})")
+    return Trouble(Cause.ENDED, f"the service ends because of an unexpected error ({names})")

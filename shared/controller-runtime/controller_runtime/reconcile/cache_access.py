@@ -61,7 +61,7 @@ class WorldAccess:
 
 
 class Admission:
-    """Lets one creation under a quota through at a time; made anew for each term of leadership."""
+    """Lets one creation under a quota through at a time; made for each term of leadership."""
 
     def __init__(self, world: WorldAccess, kube: KubeClient) -> None:
         self._world = world
@@ -71,7 +71,7 @@ class Admission:
 
     @asynccontextmanager
     async def place(self, quotas: Sequence[Quota]) -> AsyncIterator[Quota | None]:
-        """The first that has no place; ``None`` = there is one, and nobody else takes it before the block ends.
+        """The first that has no place; ``None`` = there is one, and no other creation takes it before the block ends.
 
         Raises:
             KubeError: the objects cannot be counted; then nothing is created (DI-320).

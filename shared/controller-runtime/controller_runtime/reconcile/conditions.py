@@ -96,7 +96,7 @@ State: TypeAlias = StatusValue
 """State of a component; the same closed set as the status of objects (FW-020)."""
 
 ERROR_STATES: Final = frozenset({State.FAILED, State.DEGRADED, State.NOT_AVAILABLE})
-"""States that need somebody's attention (FW-076 rule 6, FW-122)."""
+"""States that need a person's attention (FW-076 rule 6, FW-122)."""
 
 
 class Dependency(StrEnum):
@@ -287,7 +287,7 @@ def settle(
 ) -> tuple[Condition, ...]:
     """The conditions to write, in the order of first mention; of several with one type the last wins (FW-103).
 
-    Stored conditions that nobody mentions are left out, which removes them (FW-038).
+    Stored conditions that are not mentioned are left out, which removes them (FW-038).
     """
     final = {wanted.type: wanted for wanted in desired}
     before = {condition.type: condition for condition in stored}

@@ -2,7 +2,7 @@
 
 Pure. A worker takes it with the live world, a replay with that of a decision record, a test with one that it made.
 
-This is also the one place where anything may stand around a decision (FW-504). Whoever wants to see each of them is an
+This is also the one place where anything may stand around a decision (FW-504). An observer of each of them is an
 `Interceptor`, as in gRPC: it is given the decision and the rest of the way to it.
 
     class Timed(Interceptor):
@@ -72,7 +72,7 @@ class Interceptor:
         return proceed(decision)
 
     def carried_out(self, decision: Decision[Any], plan: Plan, execution: Execution) -> None:
-        """What came of a plan. A decision that raised, and one that nobody carries out, does not get here."""
+        """What came of a plan. A decision that raised, and one that is not carried out, do not get here."""
 
 
 def decide(decision: Decision[Any], interceptors: Sequence[Interceptor] = ()) -> Plan:

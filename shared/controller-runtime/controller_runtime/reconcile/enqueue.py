@@ -30,7 +30,7 @@ _SLICE: Final = 100
 
 
 class Dispatcher:
-    """Hands changes to whoever listens now; without a listener (this process does not lead) they are dropped.
+    """Hands changes to the listener of this moment; without a listener (this process does not lead) they are dropped.
 
     A snapshot may bring thousands at once. They are told in their order, piece by piece, while the loop goes on.
     """
@@ -67,7 +67,7 @@ class Dispatcher:
             try:
                 listener(change)
             except Exception:
-                # One object that nobody foresaw must not keep the others from being fed into the world.
+                # One unexpected object must not keep the others from being fed into the world.
                 self.failed[change.part.name] += 1
                 _log.exception("change handler failed", part=change.part.name, key=str(change.key))
 
@@ -80,7 +80,7 @@ _NOTHING: Final = array("q")
 class Readers(Generic[K]):
     """Kept by pass and not by declaration, so it cannot differ from what is really asked.
 
-    A leader begins with a pass of every object; from then on nobody is missing. Most questions are asked by one object,
+    A leader begins with a pass of every object; from then on none is missing. Most questions are asked by one object,
     so they get no collection of their own.
     """
 
@@ -156,7 +156,7 @@ class Waking(Interceptor, Generic[T]):
         return question in self._readers
 
     def decide(self, decision: Decision[Any], proceed: Proceed) -> Plan:
-        """Take the decision and note what it asked: before anything is awaited, or a change in between woke nobody."""
+        """Take the decision and note what it asked, before anything is awaited: no change in between goes unnoticed."""
         key = decision.obj.key
         # A failure is reported in the pass that met it: what that has asked before counts still.
         asked = set(self._readers.asked(key) if decision.view.failure is not None else ())
@@ -188,7 +188,7 @@ class Waking(Interceptor, Generic[T]):
     def on_change(self, change: Change[Any], questions: Iterable[Question]) -> None:
         """Queue what a change of the world concerns; call it for every change of a consumed part.
 
-        What stumbles over the object keeps nobody else from being woken, nor the world from being fed (FW-432).
+        What fails on the object keeps no other from being woken, nor the world from being fed (FW-432).
 
         Args:
             questions: those with another answer now.
@@ -242,7 +242,7 @@ class Waking(Interceptor, Generic[T]):
 
 
 class ChangeRouter:
-    """Looks at a change once for all controllers, and at the objects only if somebody has asked for them (FW-500).
+    """Looks at a change once for all controllers, and at the objects only if a decision has asked for them (FW-500).
 
     Attributes:
         failed: times that what is shown of an object could not be told; it counted as news (FW-432).
@@ -261,7 +261,7 @@ class ChangeRouter:
             waking.on_change(change, questions)
 
     def _answered_otherwise(self, change: Change[Any]) -> set[Question]:
-        """Of the questions that somebody has asked."""
+        """Of the questions that decisions have asked."""
         moved = {one for one in map(about_group, change.groups) if self._is_asked(one)}
         others = {one for one in self._world.questions(change) if self._is_asked(one)} - moved
         return moved | others if others and self._is_news(change) else moved

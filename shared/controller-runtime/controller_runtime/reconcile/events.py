@@ -253,7 +253,7 @@ class EventWriter:
             self._posted.popitem(last=False)
 
     async def _repeat(self, known: _Posted, namespace: str, message: str) -> JsonObject | None:
-        """Count one more on an existing Event; ``None`` when it has expired or somebody changed it."""
+        """Count one more on an existing Event; ``None`` when it has expired or another client changed it."""
         patch = {"count": known.count + 1, "lastTimestamp": timestamp(self._now()), "message": message}
         try:
             return await self._kube.merge_patch(

@@ -351,7 +351,7 @@ class Executor:
         return answer
 
     async def _resolve_name_conflict(self, run: _Run, child: Child) -> None:
-        """The name was taken: by our own child that the world does not know yet, or by somebody else's (FW-207)."""
+        """The name was taken: by our own child that the world does not know yet, or by a foreign object (FW-207)."""
         live = await self._read(child)
         if live is None:
             # Deleted in between; the next pass creates it.

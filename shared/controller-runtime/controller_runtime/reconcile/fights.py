@@ -32,7 +32,7 @@ LONGEST_WAIT: Final = 300.0
 FIELD_CONFLICT: Final = "FieldConflict"
 """Reason of the condition and of the Event that name the other manager."""
 EXISTENCE: Final[FieldPath] = ()
-"""The path of an object as a whole: somebody deletes it."""
+"""The path of an object as a whole: another client deletes it."""
 _NAMED_FIELDS: Final = 3
 
 ChildKey: TypeAlias = tuple[str, Key]

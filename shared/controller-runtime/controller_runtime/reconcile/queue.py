@@ -238,7 +238,7 @@ class WorkQueue(Generic[K]):
 
         Args:
             within: upper bound of the delay (FW-068).
-            at_least: no pass before, whoever asks for one: a server demanded it. At most the longest backoff.
+            at_least: no pass before, regardless of who asks for one: a server demanded it. At most the longest backoff.
             most: longest backoff of this failure; the rate of the lane counts beyond it.
         """
         failures = self._failures.get(key, 0)
@@ -273,7 +273,7 @@ class WorkQueue(Generic[K]):
         self._timers[key].hurried = True
 
     def succeeded(self, key: K) -> None:
-        """Start the key's backoff anew at its next failure."""
+        """Reset the key's backoff for its next failure."""
         self._failures.pop(key, None)
 
     def forget(self, key: K) -> None:
@@ -362,7 +362,7 @@ class WorkQueue(Generic[K]):
         if key is None:
             return None
         waiting = self._dirty.pop(key)
-        # The pass that begins decides anew when to look again (FW-097).
+        # The pass that begins decides when to look again (FW-097).
         self._cancel_timer(key)
         now = self._clock.time()
         self._processing[key] = now

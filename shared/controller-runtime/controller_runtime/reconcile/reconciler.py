@@ -88,11 +88,11 @@ def wake_name(wake: Wake) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Shown(Generic[C]):
-    """What the decisions of a service look at in other objects of a part: a change of the rest wakes nobody (FW-501).
+    """What the decisions of a service look at in other objects of a part: a change of the rest wakes none (FW-501).
 
     Attributes:
         of: pure: everything that a decision may see, as something comparable. That an object comes, goes or is made
-            anew is news in any case, and so is what an index, a summary or a line makes of it.
+            again is news in any case, and so is what an index, a summary or a line makes of it.
     """
 
     part: Part[C]

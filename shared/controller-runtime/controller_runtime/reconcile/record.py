@@ -118,7 +118,7 @@ def _is_of(own: str, origin: Origin) -> bool:
 
 
 def waits_from_now(why: str) -> Wait | None:
-    """A wait that begins; ``None`` where nobody looks at it."""
+    """A wait that begins; ``None`` where no observer wants it."""
     return Wait(why, time.time()) if tracing.is_exporting() else None
 
 

@@ -209,7 +209,7 @@ class Due(Enum):
     """What is to be done about a status."""
 
     SETTLED = "settled"
-    """It is stored already, or nobody wants one."""
+    """It is stored already, or not wanted."""
     WRITE = "write"
     HELD_BACK = "held back"
     """The API server has refused exactly this content before (FW-018)."""
@@ -310,7 +310,7 @@ class StatusWriter:
         return await self._kube.apply(kind, body, self._manager, subresource=STATUS)
 
     def _takes_over(self, target: Target) -> bool:
-        # Of a status that two services write, one takes over what a predecessor owned: whoever writes most of it.
+        # Of a status that two services write, one takes over what a predecessor owned: the one that writes most of it.
         return not self._ownership.is_listed and is_left(target.part, target.raw, STATUS)
 
     def _body(self, target: Target, status: JsonObject) -> JsonObject:

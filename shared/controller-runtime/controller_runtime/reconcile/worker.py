@@ -395,7 +395,7 @@ class Worker(Generic[T]):
             try:
                 interceptor.carried_out(decision, plan, execution)
             except Exception:
-                # Whoever only watches must not undo what was carried out, nor keep a failure from being told.
+                # An observer must not undo what was carried out, nor keep a failure from being reported.
                 _log.exception("interceptor failed", interceptor=type(interceptor).__qualname__)
         return plan, execution
 
@@ -428,7 +428,7 @@ class Worker(Generic[T]):
         )
 
     async def _tell(self, entry: Entry[T], refusal: Plan) -> Execution:
-        """Say on the object itself why nothing is done about it; without a word nobody would look."""
+        """Say on the object itself why nothing is done about it; without a word it would go unnoticed."""
         try:
             told = await self._executor.report(Target(self._reconciler.part, entry.raw, entry.traceparent), refusal)
         except Exception as bug:

@@ -65,7 +65,7 @@ D = TypeVar("D", Index[Any], Summary[Any, Any], Line[Any])
 class NotLoadedError(BaseException):
     """Something was asked for that was not read from the history yet: read it, and ask again from the start.
 
-    Not an `Exception`, because whoever asks must not take it for an answer.
+    Not an `Exception`, because the caller must not take it for an answer.
 
     Attributes:
         keys: of the objects that have to be read; none = all of the part of which nothing is known.
@@ -120,7 +120,7 @@ class PastPart:
 
     Args:
         chains: what was read of each object.
-        told: the entry of a version, the same one for the same version, or that nobody can read it.
+        told: the entry of a version, the same one for the same version, or that it is unreadable.
         read: the version that a decision knew.
 
     Attributes:
@@ -399,7 +399,7 @@ def _read(part: Part[Any], found: LoggedVersion, version: Version) -> Answer:
     try:
         found.state.object()
     except EnvelopeError:
-        # Live, such a message counts as absent; what was there before somebody broke it cannot be told (FW-496).
+        # Live, such a message counts as absent; what was there before it was broken is unknown (FW-496).
         return Answer(hole=f"{part}/{found.key}: {Hole.UNREADABLE.value} ({found.sequence})")
     return Answer(Entry(part, found.key, found.state.body, version))
 

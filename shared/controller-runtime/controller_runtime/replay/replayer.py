@@ -59,7 +59,7 @@ Named: TypeAlias = Mapping[tuple[str, Key], Chain]
 """All that is kept of objects that decisions name."""
 
 NEAR: Final = 2_000
-"""Messages of the history between two decisions for which it is cheaper to read them than to begin anew."""
+"""Messages of the history between two decisions for which it is cheaper to read them than to start over."""
 _LOOK_BACK: Final = timedelta(seconds=10)
 """For clocks that differ, and for worlds that lag behind. With more, more is read; with less, more often."""
 _LOG_LAG: Final = timedelta(seconds=2)
@@ -303,7 +303,7 @@ class Replayer:
 
     @property
     def unreadable(self) -> int:
-        """Decision records that were asked for and that nobody can read: what they hold cannot be told."""
+        """Decision records that were asked for and are unreadable: what they hold is unknown."""
         return self._log.unreadable_decisions
 
     async def decisions(self, wanted: DecisionFilter = _EVERY) -> AsyncIterator[Replayed]:
@@ -313,7 +313,7 @@ class Replayer:
             BusError: the log cannot be read.
         """
         found = await self._log.decisions(wanted)
-        # One look for all of them, not one for each: passes of an object read much the same. And anew each time: the
+        # One look for all of them, not one for each: passes of an object read much the same. And again each time: the
         # log grows, and what was read of it says nothing about what came later.
         named = await self._log.chains(where for one in found for where in objects_of(one.record))
         searched = {scoped_part(part, one.record.service) for one in found for part in searched_parts(one.record)}

@@ -44,7 +44,7 @@ class ReplayView:
         holes: what cannot be told, and why; with any of them the answers are not those of then.
 
     Raises:
-        NotLoadedError: from every look-up, when the past lacks a part; read it and begin anew.
+        NotLoadedError: from every look-up, when the past lacks a part; read it and start over.
         UntoldError: from every look-up, when the past itself stumbles.
     """
 
@@ -211,7 +211,7 @@ class ReplayView:
 
 @contextmanager
 def _reading(part: Part[Any]) -> Iterator[None]:
-    """What is raised in here is nobody's answer."""
+    """What is raised in here is no answer."""
     try:
         yield
     except Exception as error:

@@ -20,11 +20,11 @@ _VRAM_KEYS: Final = (labels.GPU_VRAM, labels.BETA_GPU_VRAM)
 
 
 class GpuKind(BaseModel):
-    """What nodes say of their GPUs, as far as somebody asks for it. Hundreds of nodes are of a few kinds.
+    """What nodes say of their GPUs, as far as a reader asks for it. Hundreds of nodes are of a few kinds.
 
     Attributes:
         model: canonical, or ``AMD-xxxx`` for a device that no table knows.
-        vram: label of the memory; empty without one, and where nobody asks for memory.
+        vram: label of the memory; empty without one, and where no reader asks for memory.
         beta_only: the node can be selected by the ``beta.amd.com`` device label only (DI-336).
         terms: labels by which the node can be selected where no value of a device label does it: a key alone, or
             ``key=value`` (DI-392).
@@ -149,7 +149,7 @@ def taints_of(node: Node) -> tuple[str, ...]:
 
 
 def _contributions(node: Node) -> Iterator[tuple[str, GpuKind]]:
-    """Each group tells no more than its readers ask for: what is not in it wakes nobody."""
+    """Each group tells no more than its readers ask for: what is not in it wakes no object."""
     for kind in gpu_kinds(node):
         yield MEMORY, kind
         yield MODELS, GpuKind(model=kind.model, terms=kind.terms, taints=kind.taints)

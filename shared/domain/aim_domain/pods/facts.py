@@ -55,7 +55,7 @@ class PodFacts:
     """The facts of one service about pods, as one pass sees them, and effects for what is missing or due again.
 
     Attributes:
-        owner: UID of the object of the pass. Its facts are its own: a fact wakes nobody but who asked for it.
+        owner: UID of the object of the pass. Its facts are its own: a fact wakes only the object that asked for it.
     """
 
     view: View
@@ -79,7 +79,7 @@ class PodFacts:
         )
 
     def unread_logs(self, requests: Iterable[LogRequest]) -> tuple[Effect, ...]:
-        """Those of the logs that nobody has tried to read yet."""
+        """Those of the logs that were not read yet."""
         return tuple(
             log_effect(self.owner, request)
             for request in requests

@@ -65,7 +65,7 @@ class PodDefaults:
         gpu_taint: key of a taint that pods with GPUs tolerate.
         scheduler: name of the pods' scheduler.
         queue: name of a queue of Kueue.
-        gpu_resource: what a pod asks for where nobody names the resource of its GPUs (RC-157).
+        gpu_resource: what a pod asks for where no object names the resource of its GPUs (RC-157).
         hf_home: path of a volume for what Hugging Face's libraries keep, also of download Jobs (RC-156).
     """
 
@@ -152,7 +152,7 @@ def _is_mountable(path: str) -> bool:
 
 
 def _chosen(name: str, default: str) -> str:
-    """The default names a component of Kaiwo's: without that, pods would wait for ever, so somebody has to choose."""
+    """The default names a component of Kaiwo's, without which pods wait for ever: an administrator has to choose."""
     return "" if name == default else name
 
 

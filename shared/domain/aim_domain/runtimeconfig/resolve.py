@@ -84,7 +84,7 @@ class ResolvedConfig:
         return Component(name, State.READY, found, message, dependency=Dependency.UPSTREAM)
 
     def reference_json(self, stored: ResolvedReference | None) -> JsonObject | None:
-        """``status.resolvedRuntimeConfig``: what was stored stays while nobody can tell what applies (RC-067)."""
+        """``status.resolvedRuntimeConfig``: what was stored stays while it is unknown what applies (RC-067)."""
         unknown = self.error is not None and self.error.category is not Category.MISSING_UPSTREAM
         reference = stored if unknown else self.reference
         return None if reference is None else to_json(reference)
@@ -96,7 +96,7 @@ def effective_name(name: str | None) -> str:
 
 
 def shown_of_config(config: AIMRuntimeConfig | AIMClusterRuntimeConfig) -> object:
-    """What those who follow a config look at; nobody follows its status."""
+    """What the followers of a config look at; its status has none."""
     return config.spec
 
 

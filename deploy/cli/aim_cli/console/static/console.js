@@ -1,4 +1,4 @@
-// News that something changed: this page is fetched again and its content replaced, where nobody is in the middle of it.
+// News that something changed: this page is fetched again and its content replaced, unless the user is in the middle of it.
 "use strict";
 const live = document.getElementById("live");
 let waiting = false;
@@ -97,7 +97,7 @@ async function travel(slider) {
   furnish();
 }
 
-// With a script nobody needs the button.
+// With a script the button is not needed.
 function furnish() {
   const button = document.querySelector(".stops button");
   if (button) { button.hidden = true; }
@@ -112,7 +112,7 @@ document.addEventListener("input", (event) => {
 document.addEventListener("change", (event) => { if (event.target.type === "range") { travel(event.target); } });
 furnish();
 
-// What reads the log is as it was when somebody asked.
+// What reads the log shows the moment of the request.
 if (!/\/(story|past|replay|holes)(\/|$)/.test(location.pathname)) {
   const news = new EventSource("/live");
   let known = null;

@@ -329,7 +329,7 @@ def _restore_system_metadata(result: JsonObject, live: JsonObject | None) -> Non
 
 
 def _prune(root: Node, merged: JsonObject, last: FieldSet, managed: ManagedFields) -> JsonObject:
-    """Remove what the manager owned, left out now, and nobody else owns."""
+    """Remove what the manager owned, left out now, and has no other owner."""
     claimed = EMPTY.union(*(owner.fields for owner in managed.owners.values()))
     if last <= claimed:
         return merged
@@ -339,7 +339,7 @@ def _prune(root: Node, merged: JsonObject, last: FieldSet, managed: ManagedField
     left = ensure_named(root, to_fieldset(root, without_mine))
     with_claimed: JsonObject = remove(root, merged, everything - left - ensure_named(root, claimed))
     kept = ensure_named(root, to_fieldset(root, with_claimed))
-    # What nobody owns stays, unless it was this manager's.
+    # What has no owner stays, unless it was this manager's.
     result: JsonObject = remove(root, merged, (everything - kept) & former)
     return result
 

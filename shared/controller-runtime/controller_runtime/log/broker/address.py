@@ -14,11 +14,11 @@ class BusError(Exception):
 
 
 class BusUnavailableError(BusError):
-    """No answer: disconnected, timed out, or nobody serves the subject."""
+    """No answer: disconnected, timed out, or the subject has no responder."""
 
 
 class BusClosedError(BusError):
-    """The connection is closed for good; the process has to start anew."""
+    """The connection is closed for good; the process has to restart."""
 
 
 class BusSetupError(BusError):
@@ -42,7 +42,7 @@ BROKER_URLS: Final = rf"^(({'|'.join(_SCHEMES)})://[^\s,/]+(\s*,\s*({'|'.join(_S
 """Pattern of a comma-separated list, for schemas."""
 _CREDENTIALS: Final = re.compile(r"(^|://)[^/\s]*@")
 """To the last `@` before the path: a password may hold one, and one too much is hidden rather than one too few. At the
-beginning also without a scheme, which somebody may have forgotten."""
+beginning also without a scheme, which a user may have forgotten."""
 
 
 def without_credentials(text: str) -> str:

@@ -446,7 +446,7 @@ class BusConnection:
             message = await self.request(subject, dumps(request) if request is not None else b"")
         except BusUnavailableError as error:
             if isinstance(error.__cause__, nats.errors.NoRespondersError):
-                self._no_jetstream = f"nobody answers at {self._settings.api}"
+                self._no_jetstream = f"no answer at {self._settings.api}"
             raise
         try:
             answer = loads(message.data)
@@ -477,8 +477,8 @@ class BusConnection:
             denied = f"; the broker denied: {self._denied}" if self._denied else ""
             lost = "" if self.connected else "the connection was lost"
             raise BusUnavailableError(f"{subject}: {str(error) or lost or 'no answer in time'}{denied}") from error
-        # The library waits with wait_for, which on Python 3.11 forgets a cancellation that meets the answer; whoever
-        # loops over requests would then never end.
+        # The library waits with wait_for, which on Python 3.11 forgets a cancellation that meets the answer; a task
+        # that loops over requests would then never end.
         raise_if_cancelled()
         return answer
 
@@ -490,7 +490,7 @@ class BusConnection:
     # Subscriptions
 
     def inbox(self) -> str:
-        """A subject that nobody else uses, for deliveries."""
+        """A subject of this connection alone, for deliveries."""
         return self._client.new_inbox()
 
     async def subscribe(self, subject: str, handler: Callable[[Message], Awaitable[None]]) -> Subscription:
@@ -599,12 +599,12 @@ async def connect(settings: BusSettings) -> AsyncIterator[BusConnection]:
 
 
 def _says_nothing(error: Exception) -> bool:
-    """A broker that refuses somebody says why and hangs up; its words may be lost in that, now and then."""
+    """A broker that refuses a client says why and hangs up; its words are sometimes lost in that."""
     return isinstance(error, ConnectionResetError | BrokenPipeError | nats.errors.UnexpectedEOF)
 
 
 def raise_if_cancelled() -> None:
-    """Take up a cancellation of this task that somebody swallowed.
+    """Take up a cancellation of this task that a library swallowed.
 
     Raises:
         asyncio.CancelledError: it was requested and is still due.

@@ -35,7 +35,7 @@ _WINDOW_BYTES: Final = 8 << 20
 _FRAME: Final = 64 << 10
 """What subject, reply and headers may add to the largest body; they count as well."""
 _REQUEST_SECONDS: Final = 30.0
-"""After which the broker ends a request, and it is made anew."""
+"""After which the broker ends a request, and it is sent again."""
 _HEARTBEAT, _EXPIRED, _CONFLICT, _NOBODY = "100", "408", "409", "503"
 _TOO_SMALL, _COMPLETED = "exceeds maxbytes", "batch completed"
 _INTRODUCTIONS: Final = 6
@@ -199,7 +199,7 @@ class Delivery:
         return found
 
     def _tolerate(self, *, progress: bool) -> None:
-        """Wait a little for what is missing; each time that something of it comes, anew."""
+        """Wait a little for what is missing; each arrival starts the wait again."""
         missing, now = self._order.missing, monotonic()
         if not missing:
             self._missing_since = None
@@ -358,7 +358,7 @@ async def read_present(
 
 
 async def read_logged(connection: BusConnection, layout: Layout, subjects: Sequence[str], take: LastLogged) -> None:
-    """Hand on the last version in the history of every object whose subject matches; whoever listens should keep none.
+    """Hand on the last version in the history of every object whose subject matches; the listener should keep none.
 
     Args:
         subjects: any number; of many the broker is asked piece by piece.

@@ -33,7 +33,7 @@ class StreamState:
         now: the broker's clock.
         messages: how many it holds; where subjects were asked for, how many of these it holds anything of.
         first_sequence: that of the oldest message it holds.
-        deleted: messages between the first and the last that somebody removed.
+        deleted: removed messages between the first and the last.
     """
 
     created: str

@@ -372,7 +372,7 @@ class WorldFeed:
         contradicted: Callable[[Part[Any]], None] = _nobody,
         freshened: Callable[[set[str]], None] = _nobody,
     ) -> None:
-        """Tell from now on what happens to parts, from the event loop; by default nobody.
+        """Tell from now on what happens to parts, from the event loop; by default to no listener.
 
         Args:
             contradicted: the stream of a part is not what its publisher vouches for.
@@ -484,11 +484,11 @@ class WorldFeed:
         self._switches += 1
         self._projection.detach(part)
         if part.name == FACTS_PART or self._reflect is None:
-            # Nobody else knows the facts: they are what is in memory.
+            # No other process knows the facts: they are what is in memory.
             self._world.mark(part, synced=True, fresh=True)
             self._direct[part.name] = _Direct(None, None, now)
             return
-        # Nobody vouches for what is known until the list is there (FW-019).
+        # What is known stays unproven until the list is there (FW-019).
         self._world.mark(part, fresh=False)
         feed = DirectFeed(
             self._world,

@@ -177,11 +177,11 @@ class Summary(Generic[T, E]):
     """The distinct items that the objects of a part contribute, by group.
 
     Attributes:
-        item: a small frozen model; equal items are one, whoever contributes them.
+        item: a small frozen model; equal items are one, regardless of their source.
         contributions: pure: what one object adds, each with the group that it is read by. How many objects say the same
             is no part of a summary: it would change with each of them.
         shown: pure: the items of a group that are read, of all that there are, such as the newest; the others wake
-            nobody and stand in no record. What it leaves out must not matter to it later:
+            no object and stand in no record. What it leaves out must not matter to it later:
             ``shown(shown(a) + b) == shown(a + b)``.
     """
 

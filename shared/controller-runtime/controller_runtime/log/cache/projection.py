@@ -163,7 +163,7 @@ class Stage:
             self.account.put(key, sequence)
 
     def lose(self, key: Key, sequence: int) -> None:
-        """Nobody can read what lies in the place of an object's message."""
+        """An unreadable message lies in the place of an object's message."""
         known = self.entries.get(key) or self.tombstones.get(key)
         if known is None or (known.version.sequence or 0) < sequence:
             self.entries.pop(key, None)
@@ -177,7 +177,7 @@ class PartView:
 
     Attributes:
         attached: the world's content of the part comes from here.
-        stage: the snapshot in the making; ``None`` once it was swapped in, or while somebody else feeds the part.
+        stage: the snapshot in the making; ``None`` once it was swapped in, or while another feed fills the part.
         account: of what was swapped in, and followed since; ``None`` before that.
         covered: everything up to this sequence came with the snapshot.
         marked_at: broker's time of the last marker that was believed.
@@ -246,7 +246,7 @@ class PartView:
         return True
 
     def lose(self, key: Key, sequence: int) -> None:
-        """Nobody can read what lies in the place of an object's message now: the stream no longer tells of it."""
+        """An unreadable message lies in the place of an object's message now: the stream no longer holds the object."""
         if self.stage is not None:
             self.stage.lose(key, sequence)
         elif self.account is not None and sequence > self.covered:
@@ -315,7 +315,7 @@ class ProjectionStatistics:
         generations: consumers made for all parts together.
         restaged: snapshots made of one part alone.
         disagreed: markers that vouched for something else than the bus told.
-        dropped: messages that nobody of ours wrote.
+        dropped: messages of unknown publishers.
         messages: messages taken.
         followed: changes taken as they happened, and the seconds between the broker and here, in all.
         last_failure: why the last generation ended.
@@ -358,7 +358,7 @@ class _Known:
     barrier: int | None = None
 
     def contradicted_by(self, state: StreamState, highest: int) -> bool:
-        """Whether the stream is not the one it was: made anew, or restored from an older copy."""
+        """Whether the stream is not the one it was: recreated, or restored from an older copy."""
         return state.created != self.created or state.last_sequence < highest
 
 
@@ -442,7 +442,7 @@ class Projection:
         self._parts[part.name].publisher = ""
 
     def detach(self, part: Part[Any]) -> None:
-        """Somebody else feeds the part, until `Attachment.attach` is called again."""
+        """Another feed fills the part, until `Attachment.attach` is called again."""
         self._parts[part.name].let_go()
         self._world.reached(part, None)
 

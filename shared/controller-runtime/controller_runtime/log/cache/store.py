@@ -104,10 +104,10 @@ class _PartStore:
     def look_at(self, entry: Entry[Any], *, whole: bool = True) -> None:
         """Note what is derived from an entry, so that neither taking it in nor taking it out looks at the object.
 
-        Never raises: an object that nobody foresaw would end the service with every start (FW-480).
+        Never raises: an unexpected object would end the service with every start (FW-480).
 
         Args:
-            whole: all of the object, which whoever is told of a change looks at anyway.
+            whole: all of the object, which each listener of changes reads anyway.
         """
         tables = self._tables()
         if not tables or entry.derived:
@@ -389,7 +389,7 @@ class World:
     def confirm(self, part: Part[T], upto: Version, now: float) -> list[Change[T]]:
         """Take in that the feed has told everything up to a version: own writes it has not told of are gone again.
 
-        Whoever publishes need not have seen an object that was removed right after it was made.
+        The publisher need not have seen an object that was removed right after it was made.
         """
         store = self._stores[part.name]
         changes: list[Change[T]] = []

@@ -48,7 +48,7 @@ class Summed(Generic[E]):
 class View(Protocol):
     """What reconcilers read from; live over a `World`, or rebuilt from a decision record.
 
-    Whoever asks is woken when the answer changes (FW-500).
+    The asking object is woken when the answer changes (FW-500).
     """
 
     def get(self, part: Part[T], namespace: str | None, name: str) -> Lookup[T]:
@@ -73,7 +73,7 @@ class View(Protocol):
 
     @property
     def untracked(self) -> "View":
-        """The same world, for look-ups that a wake by hand stands for: a change of what they find wakes nobody."""
+        """The same world, for look-ups that a wake by hand stands for: a change of what they find wakes no object."""
         ...
 
     @property

@@ -466,8 +466,8 @@ class Recorder:
     async def _begin(self) -> None:
         """Store what everything else relies on: the settings of a predecessor, and those of the first record.
 
-        One after the other, and nothing beside them: the last record is all that the next process looks at. If a record
-        of ours were stored and we were killed, nobody would tell again what had not been stored before it (FW-533).
+        One after the other, and nothing beside them: the last record is all that the next process looks at. If
+        this process were killed after storing a record, what had not been stored before it would be lost (FW-533).
         """
         if not self._looked_back:
             await self._finish_predecessor()
@@ -478,7 +478,7 @@ class Recorder:
     async def _finish_predecessor(self) -> None:
         """Put the settings behind the last record of the service that the log holds, if they are not there.
 
-        Whoever wrote it was killed, else it would have done so itself. Ours come next, and would hide it.
+        Its writer was killed, else it would have done so itself. Ours come next, and would hide it.
         """
         for pause in _PAUSES:
             await self._connection.wait_connected()

@@ -172,7 +172,7 @@ class History:
             page = await self._connection.api(f"STREAM.INFO.{self._layout.history_stream}", {**request, "offset": told})
             subjects = page["state"].get("subjects") or {}
             for subject in subjects:
-                # What nobody of ours wrote, nobody can read either.
+                # What an unknown publisher wrote cannot be read either.
                 with suppress(SubjectError):
                     found.add(self._layout.parse_log(subject)[1])
             told, total = told + len(subjects), int(page.get("total", 0)) if subjects else 0
@@ -279,7 +279,7 @@ class History:
         finally:
             for one in listening:
                 one.cancel()
-            # What ended one of them has been raised; where it ended both, nobody has to read it twice.
+            # What ended one of them has been raised; where it ended both, one error is enough.
             await asyncio.gather(*listening, return_exceptions=True)
 
     async def _listen(self, stream: str, subject: str, heard: Callable[[], None]) -> None:

@@ -85,7 +85,7 @@ def chained(logged: Iterable[LoggedVersion], present: LoggedVersion | None) -> t
 
     Args:
         logged: in whatever order. After a fault the history may hold a version behind later ones, or twice, because
-            one that it lacks is logged when somebody notices; only places tell what followed what.
+            one that it lacks is logged when the gap is found; only places tell what followed what.
         present: what the state stream holds, which the history may lack.
     """
     unique = {version.place: version for version in logged}

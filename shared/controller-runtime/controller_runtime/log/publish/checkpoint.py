@@ -141,9 +141,9 @@ class Logbook:
     """The history has every version of a part that was published, as of some moment.
 
     Attributes:
-        created: when the history was made, verbatim; empty = nobody has looked.
+        created: when the history was made, verbatim; empty = not read yet.
         first: sequence of the oldest message that it held.
-        deleted: messages that somebody had removed from between the others.
+        deleted: messages that were removed from between the others.
         oldest: no present version of the part lies before this sequence of the history; what is logged later lies
             behind.
         last: sequence in the history of the last version of the part that lies there; 0 = none does.
@@ -203,7 +203,7 @@ class Marker:
         resource_version: every change up to this version lies before the marker; empty for facts.
         stream_created: when the state stream was made.
         state_sequence: highest sequence known in it before this marker.
-        objects: how many objects live in the part; `UNPROVEN` = nobody vouches for anything yet.
+        objects: how many objects live in the part; `UNPROVEN` = no checkpoint yet.
         fold: over key and sequence of each of them (`controller_runtime.log.publish.checkpoint`).
         history: where the history has all of them; nothing of a release that did not tell.
     """

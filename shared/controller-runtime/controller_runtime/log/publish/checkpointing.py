@@ -73,7 +73,7 @@ class MarkerWriter:
         self.written = 0
 
     def forget(self) -> None:
-        """This process did not lead for a while: a marker of somebody else is no surprise now."""
+        """This process did not lead for a while: a marker of another process is expected now."""
         self._leading = False
 
     def is_own(self, marker: Marker | None) -> bool:
@@ -97,8 +97,8 @@ class MarkerWriter:
         if found is None or marker is None:
             return None
         if self._is_foreign(marker):
-            # A cluster that was replaced leaves a marker that nobody renews. One that is renewed belongs to an
-            # installation that lives, and whoever came first keeps the subjects.
+            # A cluster that was replaced leaves a marker that is never renewed. One that is renewed belongs to an
+            # installation that lives, and the first one keeps the subjects.
             if now - found.stored < timedelta(seconds=_ALIVE_MARKERS * self._interval):
                 raise ForeignClusterError(self._foreign(marker))
             return marker
@@ -252,8 +252,8 @@ FIRST_PAUSES: Final = (0.5, 1.0, 2.0)
 only markers written since, and should not have to wait a whole interval for one."""
 
 _AFTER_CHANGE: Final = 0.1
-"""Part of the interval after which a change is vouched for, because a marker can be compared only by whoever was told
-nothing since: a consumer that starts between a change and the next marker waits for that marker."""
+"""Part of the interval after which a change is vouched for, because a marker can be compared only by a consumer that
+received nothing since: a consumer that starts between a change and the next marker waits for that marker."""
 
 
 class CompareDueError(InterruptedSessionError):
@@ -318,7 +318,7 @@ class Vouching:
     def _doubt(self) -> str | None:
         """Why this process cannot vouch for the part although all it could publish is; ``None`` if it can."""
         context = self._context
-        # A fact that nobody else can read is gathered again by whoever leads next.
+        # A fact that no other process can read is gathered again by the next leader.
         if not context.intake.source.version:
             return None
         if refused := context.unwritable.names:
@@ -333,9 +333,9 @@ class Vouching:
     async def _prove(self) -> None:
         """Ask the broker, once per interval, whether it still holds what was published.
 
-        A purge, a limit that somebody set and a deleted message change neither the stream's sequence nor its identity.
-        As there is one message per subject, their number tells. What changes them later is in the configuration, which
-        the same answer has (FW-767).
+        A purge, a limit that was set from outside and a deleted message change neither the stream's sequence nor its
+        identity. As there is one message per subject, their number tells. What changes them later is in the
+        configuration, which the same answer has (FW-767).
 
         Raises:
             InterruptedSessionError: it does not.

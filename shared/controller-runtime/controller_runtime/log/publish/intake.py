@@ -232,7 +232,7 @@ def _identity(version: SourceVersion | Stored | None) -> _Identity:
 KEPT_WHILE_AWAY: Final = 2_000
 """Versions of a part that wait for a broker that is away; beyond, only the newest of each object is kept (FW-580).
 
-Brokers of three have a new leader within twenty seconds, and nobody is to notice. Packed, this is a megabyte.
+Brokers of three have a new leader within twenty seconds, which is to go unnoticed. Packed, this is a megabyte.
 """
 
 
@@ -249,7 +249,7 @@ class Intake:
         arrived: set when there may be something to publish.
         relisted: set when a list came that was not compared yet.
         moved: set when the newest version changed.
-        doubted: set when somebody found that the stream holds something else than was published.
+        doubted: set when the stream was found to hold something else than was published.
     """
 
     def __init__(
@@ -347,7 +347,7 @@ class Intake:
     def _enqueue(self, version: SourceVersion) -> None:
         crowded = not self._connected() and len(self.lanes) >= self._room
         if crowded and version.deleted and not self._held(version.key) and self.lanes.forget(version.key):
-            # Nobody was told of the object, and without a broker there is no end to such. The session that comes finds
+            # The object was never published, and without a broker there is no end to such. The session that comes finds
             # what the stream holds of it after all, and tells by a new epoch that versions are missing.
             self.continuity.forget(version.key)
             return

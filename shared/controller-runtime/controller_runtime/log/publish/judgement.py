@@ -1,7 +1,7 @@
 """Whether a version may be put over what the state stream holds. Pure.
 
-The rule that nothing else may break: in one epoch an older version never replaces a newer one, whoever writes it and
-however late.
+The rule that nothing else may break: in one epoch an older version never replaces a newer one, regardless of its
+writer and its delay.
 """
 
 from collections.abc import Iterable, Mapping
@@ -96,7 +96,7 @@ def judge(wanted: SourceVersion, stored: Stored | None, scope: Scope) -> Verdict
     """Compare a version with what the stream holds.
 
     Always by content as well: it differs under an equal version when another release trims objects otherwise, when
-    the cluster's store was restored, and when somebody else put another body in the place of a message.
+    the cluster's store was restored, and when another client put another body in the place of a message.
     """
     if stored is None:
         return Verdict.PUBLISH

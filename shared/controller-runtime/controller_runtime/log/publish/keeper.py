@@ -196,7 +196,7 @@ class StreamKeeper:
 
     async def _warn(self, name: str, wanted: JsonObject, reach: timedelta) -> None:
         most: dict[str, int] = {}
-        # That nobody could count is no reason to keep the rest to oneself.
+        # The rest is worth a warning without the count.
         with suppress(BusUnavailableError, BusApiError):
             most = await self._largest(name)
         _log.warning(

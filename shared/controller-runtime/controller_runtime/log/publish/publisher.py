@@ -177,7 +177,7 @@ class Publisher:
 
     async def _wait_for_lease(self) -> None:
         while self._context.setup.guard() <= 0:
-            # Somebody else may have led meanwhile, and rightly so.
+            # Another process may have led meanwhile, and rightly so.
             self._context.markers.forget()
             await asyncio.sleep(_LEASE_POLL)
 
@@ -248,7 +248,7 @@ class FactPublisher:
         try:
             message.json()
         except EnvelopeError:
-            # Nobody can read it, so nobody misses it; comparing will remove it.
+            # No consumer can read it, so none misses it; the comparison will remove it.
             return
         told = SourceVersion.of(message.key, message.uid, "", message.body, message.traceparent)
         self._publisher.assume(told)

@@ -27,10 +27,10 @@ class Found:
     """What reading the streams brought, besides what the writer has to know.
 
     Attributes:
-        unreadable: sequences of messages of the state stream that nobody can read.
+        unreadable: sequences of messages of the state stream that are unreadable.
         unlogged: objects whose present version the history may lack. Their bodies are fetched when their turn comes:
             a history that was lost lacks everything.
-        told: what was found, where somebody has to be told.
+        told: what was found and has to be reported.
         foreign: messages under the subjects of the part that no publisher wrote.
         logbook: what was seen of the history.
     """
@@ -56,7 +56,7 @@ class _Present(NamedTuple):
 async def read_streams(
     context: PublisherContext, connection_session: int, state_created: str, marker: Marker | None
 ) -> Found:
-    """Take note of what the streams hold; nothing is written, as the part may be somebody else's.
+    """Take note of what the streams hold; nothing is written, as the part may belong to another process.
 
     In place: what is as it was known stays the same object. Until the reading comes to its end, what is known may
     be partly old; whatever ends it before, the next session believes none of it and reads the history as well.
@@ -230,18 +230,18 @@ class Session:
         """Become sure of what the stream holds; returns how many messages there no publisher wrote."""
         context, scoping, writer = self._context, self._context.scoping, self._context.writer
         connection, layout, settings = context.setup.connection, context.setup.layout, context.setup.settings
-        # Whoever doubts the stream from now on may have seen what this reading misses.
+        # A doubt about the stream from now on may concern what this reading misses.
         context.intake.doubted.clear()
         with interrupting():
             try:
                 await ensure_streams(connection, layout, settings.limits, governs=settings.governs)
             except StreamMismatchError as error:
-                # Whoever can cure it need not restart anything afterwards; consumers read the API server meanwhile.
+                # Its cure needs no restart afterwards; consumers read the API server meanwhile.
                 raise InterruptedSessionError(str(error)) from error
             before = await stream_state(connection, layout.state_stream)
             marker = await context.markers.read(before.now)
             found = await read_streams(context, connection_session, before.created, marker)
-            # Asked again: what somebody else wrote while this read must not look as if the stream's end fell.
+            # Asked again: what another process wrote during this reading must not look as if the stream's end fell.
             state = await stream_state(connection, layout.state_stream)
             if state.created != before.created:
                 raise InterruptedSessionError(f"stream {layout.state_stream} was recreated while it was read")

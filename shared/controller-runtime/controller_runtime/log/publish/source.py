@@ -17,9 +17,9 @@ class SourceVersion:
     """One version of an object, to be published; made by `of` and `gone`.
 
     Attributes:
-        held: the JSON that is published, packed while it waits for somebody to ask; empty for a deletion.
+        held: the JSON that is published, packed until it is asked for; empty for a deletion.
         digest: short hash of its content.
-        traceparent: that of the whole object, of which trimming may take what tells it; empty where nobody knows.
+        traceparent: that of the whole object, whose annotation trimming may take away; empty where unknown.
         begins: whether its trace begins with it.
     """
 
@@ -68,7 +68,7 @@ def published(
     packer = Packer()
 
     def version(obj: JsonObject) -> SourceVersion:
-        # What nobody reads is not kept either: a pod is ten times what is published of it.
+        # Unread fields are not kept either: a pod is ten times what is published of it.
         body = dumps(published_form(part, obj))
         key, uid, resource_version = Identity.of(obj)
         digest = digest_of(body, resource_version)
@@ -127,7 +127,7 @@ class Source:
                 return None if self._says_nothing_new(found) else self.put(found)
             case Delete(synthetic=True):
                 # A deletion found by comparison is published by comparison: versions may be missing before it. Until
-                # the list itself is here, nobody may vouch for its version.
+                # the list itself is here, no checkpoint may state its version.
                 pass
             case Delete(obj, version):
                 self._version = version
@@ -162,10 +162,10 @@ class Source:
         return SourceVersion.gone(key, uid or known.uid, resource_version, known.traceparent)
 
     def _says_nothing_new(self, found: SourceVersion) -> bool:
-        """Whether only what nobody reads has changed, in an object that nobody here writes (FW-446).
+        """Whether only unread fields have changed, in an object that no service writes (FW-446).
 
         Such a version is as if it had never been, so that a node's heartbeat costs the broker nothing. An older one is
-        none of these: the cluster's store went back, and what is known of it has to be told anew.
+        none of these: the cluster's store went back, and what is known of it has to be published again.
         """
         known = self._present.get(found.key)
         return (

@@ -68,7 +68,7 @@ class Swept(Enum):
     """The end of a tombstone."""
 
     REMOVED = "removed"
-    GONE = "somebody else removed it"
+    GONE = "another client removed it"
     YOUNG = "it stays, and so do all later ones"
 
 
@@ -94,7 +94,7 @@ async def sweep(connection: BusConnection, stream: str, held: Stored, *, now: da
 
 
 class SupersededError(Exception):
-    """Another process publishes this part; this one must stop, or prove anew that it leads."""
+    """Another process publishes this part; this one must stop, or prove again that it leads."""
 
 
 class Phase(StrEnum):

@@ -122,7 +122,7 @@ class Writer:
         """Whether the bus knows neither the version nor a newer one.
 
         Raises:
-            InterruptedSessionError: the part is somebody else's now.
+            InterruptedSessionError: another process owns the part now.
         """
         held = self.stored.get(version.key)
         verdict = judge(version, held, scope)
@@ -135,7 +135,7 @@ class Writer:
         return verdict is Verdict.PUBLISH
 
     def _tell_beginning(self, version: SourceVersion, subject: str, began: float) -> None:
-        """Of a trace that nobody who wrote the object began, its publisher exports the beginning (FW-571)."""
+        """The publisher exports the root of a trace that no writer of the object began (FW-571)."""
         if version.begins:
             kind = self._part.kind
             about = tracing.about_object(kind.kind, version.key.namespace, version.key.name, version.uid)
@@ -180,14 +180,14 @@ class Writer:
         )
 
     async def _resolve(self, key: Key) -> None:
-        """Look up the outcome of a write: the message in question lies in the stream, or somebody else's does."""
+        """Look up the outcome of a write: the message in question lies in the stream, or another process's does."""
         self.counts.rereads += 1
         await self.look_up(key)
 
     async def look_up(self, key: Key) -> None:
-        """Take anew what the stream holds of an object, and log it if the history lacks it.
+        """Take again what the stream holds of an object, and log it if the history lacks it.
 
-        Its writer may have come no further, and what the history had of it may be too old to be kept. What nobody can
+        Its writer may have come no further, and what the history had of it may be too old to be kept. What cannot be
         read is no version: it is removed, so that it is published again, and does not get into the history (FW-496).
 
         Raises:
@@ -209,7 +209,7 @@ class Writer:
         self.stored[key] = Stored.of(state, message.sequence, message.stored, logged)
 
     def read(self, key: Key, message: StoredMessage) -> StateMessage | None:
-        """What a message of the state stream says; ``None`` if nobody can read it. Its body is not looked at."""
+        """What a message of the state stream says; ``None`` if it is unreadable. Its body is not looked at."""
         self.high_sequence = max(self.high_sequence, message.sequence)
         try:
             return decode_state(self._part.name, key, message.headers, message.data)
@@ -218,7 +218,7 @@ class Writer:
             return None
 
     async def remove(self, sequence: int) -> None:
-        """Remove a message that nobody can read, so that it can be replaced."""
+        """Remove an unreadable message, so that it can be replaced."""
         self._check_lease()
         with interrupting():
             await delete_message(self._connection, self._layout.state_stream, sequence)

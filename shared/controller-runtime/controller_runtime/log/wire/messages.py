@@ -53,7 +53,7 @@ def is_traceparent(value: object) -> bool:
 
 
 def new_traceparent() -> str:
-    """A ``traceparent`` that begins a trace of its own; whoever makes it exports the root (`tracing.root`)."""
+    """A ``traceparent`` that begins a trace of its own; its maker exports the root (`tracing.root`)."""
     trace_id = secrets.token_hex(16)
     return f"00-{trace_id}-{secrets.token_hex(8)}-{tracing.samples(int(trace_id, 16)):02x}"
 
@@ -74,13 +74,13 @@ def trace_of(obj: JsonObject) -> str:
 
 
 def unknown_trace(uid: str) -> str:
-    """For what is known of an object no more than that it is gone: nobody exports where that began."""
+    """For what is known of an object no more than that it is gone: no process exports its root."""
     digest = hashlib.sha256(uid.encode()).hexdigest()
     return f"00-{digest[:32]}-{digest[32:48]}-00"
 
 
 def is_own(obj: JsonObject) -> bool:
-    """Whether the trace of an object begins with it, and with nobody who wrote it."""
+    """Whether the trace of an object begins with it rather than with one of its writers."""
     return _stamped(obj) is None
 
 
@@ -132,7 +132,7 @@ EVENT_TYPES: Final[Mapping[Verb, str]] = {
 
 
 class EnvelopeError(ValueError):
-    """A message on the bus that nobody of ours wrote; consumers drop and count it."""
+    """A message on the bus of an unknown publisher; consumers drop and count it."""
 
 
 def message_id(epoch: str, uid: str, resource_version: str, verb: Verb, attempt: int = 0) -> str:
@@ -354,7 +354,7 @@ def decode_log(part: str, key: Key, headers: Mapping[str, str] | None, body: byt
 
 def digest_of(body: bytes, resource_version: str) -> bytes:
     """Short hash of a body without its resourceVersion, to tell equal content without keeping it."""
-    # Of all hashes that nobody can aim at, processors have instructions for this one.
+    # Of all hashes without chosen collisions, processors have instructions for this one.
     return hashlib.sha256(unversioned(body, resource_version)).digest()[:_DIGEST_BYTES]
 
 

@@ -42,8 +42,8 @@ class Part(Generic[T]):
         label_selector: restricts the watch; an object that leaves the selection counts as deleted.
         field_selector: restricts the watch.
         trim: reduces an object to what consumers read (docs/spec/README.md section 8, row 12).
-        read_only: no service writes these objects. So nobody waits on the bus for a version of its own, and a version
-            that says nothing new need not be published (FW-446).
+        read_only: no service writes these objects. So no service waits on the bus for a version of its own, and a
+            version that says nothing new need not be published (FW-446).
         optional: the cluster need not know the kind; then there are no objects of it (RC-150).
         predecessors: owners of fields from before this platform, which takes over what they own (FW-209).
     """
@@ -66,7 +66,7 @@ class Part(Generic[T]):
 
 
 class Depth(IntEnum):
-    """How far into an object something looks; whoever looks further also sees what stands before."""
+    """How far into an object a reader looks; each step includes those before."""
 
     METADATA = 0
     SPEC = 1

@@ -58,7 +58,7 @@ class Layout:
 
     Attributes:
         root: first token of every subject; streams are called after it. Installations that share a broker have a
-            root each, and so have tests, because making a stream anew under the same name at once fails now and then.
+            root each, and so have tests, because recreating a stream under the same name at once fails now and then.
 
     Raises:
         SubjectError: the root is more than one token of small letters, digits and hyphens.

@@ -103,7 +103,7 @@ class Entry(Generic[T]):
 
     Attributes:
         traceparent: W3C trace context of the change that brought this version.
-        published: when it was put onto the bus, in seconds since 1970; 0 where nobody asks, or where it never was.
+        published: when it was put onto the bus, in seconds since 1970; 0 where not asked for, or where it never was.
         derived: what the world's indexes, summaries and lines make of it; the world's own.
     """
 
@@ -120,7 +120,7 @@ class Entry(Generic[T]):
         raw: JsonObject | None = None,
         published: float = 0.0,
     ) -> None:
-        """``body`` is the JSON as it goes over the bus; ``raw`` the same, just decoded and nobody else's."""
+        """``body`` is the JSON as it goes over the bus; ``raw`` the same, just decoded and not shared."""
         self.part = part
         self.key = key
         self.version = version
@@ -151,7 +151,7 @@ class Entry(Generic[T]):
 
     @property
     def raw(self) -> JsonObject:
-        """The JSON, decoded anew at each call: about 20 µs."""
+        """The JSON, decoded at each call: about 20 µs."""
         return loads(self.body)
 
     def pack(self, packer: Packer) -> None:
@@ -176,7 +176,7 @@ class Entry(Generic[T]):
         return None if isinstance(decoded, ClassifiedError) else decoded
 
     def object_to(self, depth: Depth) -> T | None:
-        """The typed object as if it had nothing further in, made anew at each call unless it is the whole one.
+        """The typed object as if it had nothing further in, made at each call unless it is the whole one.
 
         ``None`` when that much of it cannot be decoded.
         """
@@ -191,7 +191,7 @@ class Entry(Generic[T]):
         return None if isinstance(found, ClassifiedError) else found
 
     def same_content(self, other: "Entry[T]") -> bool:
-        """Whether nobody could tell the two apart but by the resource version.
+        """Whether the two differ in the resource version alone.
 
         What a trimmed part drops (a node's heartbeat) still counts the resource version up.
         """
@@ -220,7 +220,7 @@ class Entry(Generic[T]):
             self._keep(other._decoded, len(body))
 
     def forget_decoded(self) -> None:
-        """Make the typed object anew when somebody looks."""
+        """Make the typed object again at the next read."""
         self._decoded = None
 
     def _keep(self, decoded: T | ClassifiedError, size: int) -> None:
@@ -309,7 +309,7 @@ class Position(NamedTuple):
         epoch: the one that the part was in.
         sequence: of the state stream, up to which everything was taken; ``None`` while the API server feeds the part,
             which gives no sequences.
-        objects: how many the world held, whoever told of them; ``None`` = not known.
+        objects: how many the world held, from any feed; ``None`` = not known.
     """
 
     epoch: str
