@@ -40,6 +40,8 @@ async def contained(program: Program, log: Path) -> Child:
 def _service(program: Program, log: Path, folder: Path) -> Program:
     own = image(folder, program.name)
     env = own_variables(program.env)
+    # A container has the image's default, its own /tmp.
+    env.pop("AIM_WATCHDOG_FOLDER", None)
     mounts = files_of(env, own.user)
     temporary = log.parent / f"{program.name}.tmp"
     temporary.mkdir(exist_ok=True)

@@ -51,6 +51,14 @@ def test_services_ask_the_registry_that_plays_docker_io_only_where_it_runs(tmp_p
     assert not any("REGISTRY" in variable or "HUB" in variable for variable in without if variable.startswith("AIM_"))
 
 
+@pytest.mark.spec("FW-746")
+def test_what_outlives_a_process_lies_in_the_folder_of_its_platform(tmp_path: Path) -> None:
+    settings = StackSettings(tmp_path, CRDS)
+    programs = Programs(settings, Addresses.choose(settings.services))
+    made = [programs.service(name, tmp_path / "kubeconfig", with_registry=False) for name in settings.services]
+    assert {program.env["AIM_WATCHDOG_FOLDER"] for program in made} == {str(tmp_path)}
+
+
 async def test_a_kubeconfig_is_replaced_as_a_whole(tmp_path: Path) -> None:
     kubeconfig, opened_before = tmp_path / "kubeconfig", tmp_path / "opened-before"
     kubeconfig.write_text("an earlier one")

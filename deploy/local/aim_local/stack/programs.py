@@ -154,6 +154,7 @@ class Programs:
             "AIM_POD_NAME": f"aim-{name}-0",
             # The supervisor of a stack starts the processes of a service one after the other, as a kubelet does.
             "AIM_POD_UID": f"{self.uid}-{name}",
+            "AIM_WATCHDOG_FOLDER": str(settings.folder),
             "AIM_SYSTEM_NAMESPACE": SYSTEM_NAMESPACE,
         }
         if with_registry:
