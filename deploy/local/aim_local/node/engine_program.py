@@ -157,8 +157,8 @@ class Engine:
         self.ready = False
         self.pod = os.uname().nodename
         self._seconds_per_token = _number(env, "AIM_ENGINE_SECONDS_PER_TOKEN", 0.0)
-        # Proxies in Go (Traefik among them) cut an answer that begins before they have seen the end of the request: the
-        # server closes the request's body, and the transport, which still reads it, closes the connection to the engine.
+        # Proxies in Go (Traefik among them) cut an answer that begins before they have seen the end of the request:
+        # the server closes the request's body; the transport, which still reads it, closes the engine's connection.
         self._prefill_seconds = _number(env, "AIM_ENGINE_PREFILL_SECONDS", 0.05)
         self._slots = max(1, int(_number(env, "AIM_ENGINE_SLOTS", 256)))
         self._changed = threading.Condition()

@@ -55,7 +55,7 @@ class Metrics:
         # Reads /proc when the page is asked for.
         ProcessCollector(registry=self._registry)
         self._passes = Counter(
-            "controller_runtime_reconcile", "Passes by result", ["controller", "result"], registry=self._registry
+            "controller_runtime_reconcile", "Reconciles by result", ["controller", "result"], registry=self._registry
         )
         self._errors = Counter(
             "controller_runtime_reconcile_errors", "Passes that failed", ["controller"], registry=self._registry
