@@ -58,11 +58,11 @@ class Metrics:
             "controller_runtime_reconcile", "Reconciles by result", ["controller", "result"], registry=self._registry
         )
         self._errors = Counter(
-            "controller_runtime_reconcile_errors", "Passes that failed", ["controller"], registry=self._registry
+            "controller_runtime_reconcile_errors", "Failed reconciles", ["controller"], registry=self._registry
         )
         self._seconds = Histogram(
             "controller_runtime_reconcile_time_seconds",
-            "Duration of passes",
+            "Duration of reconciles",
             ["controller"],
             buckets=_BUCKETS,
             registry=self._registry,
