@@ -64,7 +64,7 @@ def _ask(kind: "Resource", where: "Where", found: list[str]) -> None:
     from aim_cli.cluster.asking import reading
     from controller_runtime.kube.kinds import collection_path
 
-    # Who presses a key is told nothing, whatever it is that went wrong.
+    # A key press never prints an error.
     with suppress(Exception), reading(where.kubeconfig, where.context) as cluster:
         path = collection_path(kind, where.default if kind.namespaced else None)
         headers = {**cluster.headers, **_NAMES_ALONE}

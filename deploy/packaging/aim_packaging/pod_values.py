@@ -1,4 +1,4 @@
-"""What values say of pods and containers, in the words of Kubernetes, as far as a wrong one can be told (FW-708)."""
+"""What values say of pods and containers, in the words of Kubernetes, as far as wrong ones can be found (FW-708)."""
 
 from typing import Annotated, Any, Literal
 

@@ -21,7 +21,7 @@ def _release() -> str:
 
 
 class ArtifactsSettings(AimSettings):
-    """What the artifacts service can be told beside the common settings."""
+    """Settings of the artifacts service beside the common ones."""
 
     artifact_downloader_image: str = Field(
         default_factory=lambda: f"docker.io/amdenterpriseai/aim-artifact-downloader:{_release()}",

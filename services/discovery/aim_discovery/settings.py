@@ -8,7 +8,7 @@ from oci_registry import INSPECTION_SECONDS, RegistrySettings
 
 
 class DiscoverySettings(AimSettings, RegistrySettings):
-    """What discovery can be told beside the common settings and those of registry access."""
+    """Settings of discovery beside the common ones and those of registry access."""
 
     inspection_timeout: PositiveSeconds = Field(
         INSPECTION_SECONDS, description="one complete image inspection, per endpoint (DI-088)"

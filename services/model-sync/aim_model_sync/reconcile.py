@@ -381,7 +381,7 @@ def _retried(failure: ClassifiedError | None) -> ClassifiedError | None:
 
 
 def _told(this: _Pass, done: Plan, outcome: SyncOutcome) -> tuple[Event, ...]:
-    """What stands is told once per sync, not by every pass that looks at its result again (MS-345, MS-348)."""
+    """What stands is reported once per sync, not by every pass that looks at its result again (MS-345, MS-348)."""
     if this.progress.is_answered and this.view.failure is None:
         return (*done.events, *_secret_events(outcome))
     return tuple(event for event in done.events if not event.standing)

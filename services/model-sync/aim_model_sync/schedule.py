@@ -13,7 +13,7 @@ from controller_runtime import DurationError, parse_seconds
 DEFAULT_INTERVAL: Final = 3600.0
 """Seconds between syncs when nothing, or zero, is set (MS-020, MS-030)."""
 SHORTEST_INTERVAL: Final = 1.0
-"""Statuses know whole seconds, so nothing faster can be told apart."""
+"""Statuses know whole seconds, so nothing faster can be distinguished."""
 RECOMMENDED_INTERVAL: Final = 900.0
 """Shorter intervals are honoured, but warned about (MS-032)."""
 BACKOFF_FIRST: Final = 30.0

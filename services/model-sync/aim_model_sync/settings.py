@@ -8,7 +8,7 @@ from oci_registry import DOCKER_HUB_API, GITHUB_API, BaseUrl, RegistrySettings
 
 
 class ModelSyncSettings(AimSettings, RegistrySettings):
-    """What model-sync can be told beside the common settings and those of registry access."""
+    """Settings of model-sync beside the common ones and those of registry access."""
 
     docker_hub_api_url: BaseUrl = Field(DOCKER_HUB_API, description="Docker Hub listing (MS-156)")
     github_api_url: BaseUrl = Field(GITHUB_API, description="GitHub packages listing (MS-156)")

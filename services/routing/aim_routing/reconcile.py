@@ -78,7 +78,7 @@ _OVER: Final = MappingProxyType({PENDING: StatusValue.PROGRESSING})
 """What may stand while KServe is just making the predictor's Service behind a new route (RT-145)."""
 
 _UNTOLD_FOR: Final = MappingProxyType({PENDING: timedelta(seconds=10), BACKEND_NOT_FOUND: timedelta(seconds=60)})
-"""How long after a route is made its first steps go untold: serving says meanwhile that it is being made (RT-174)."""
+"""How long the first steps of a new route go unreported: serving says meanwhile that it is being made (RT-174)."""
 
 
 def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
@@ -275,7 +275,7 @@ def _path_taken(address: Address, service: AIMService, holder: str) -> Desired:
 
 
 def _path_conflict(address: Address, namespace: str) -> Desired:
-    """Of the other service only the namespace is told: its path and name are not everybody's business (RT-122)."""
+    """Of the other service only the namespace is named: its path and name are not everybody's business (RT-122)."""
     hosts = f" (hosts {', '.join(address.hostnames)})" if address.hostnames else ""
     return broken(
         PATH_CONFLICT,

@@ -189,7 +189,7 @@ class AwakeningParams(ApiModel):
 
 
 def left_at_zero(scaling: Scaling, workload: str, hpa: HorizontalPodAutoscaler | None) -> str:
-    """What is told of a service that has no replica although it shall have some; empty when it is not so."""
+    """What is reported of a service that has no replica although it shall have some; empty when it is not so."""
     if scaling.scaler is not AutoscalerClass.HPA or not rests(hpa):
         return ""
     return (

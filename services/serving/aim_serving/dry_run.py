@@ -1,4 +1,4 @@
-"""A service whose plan is told instead of carried out (SV-271)."""
+"""A service whose plan is reported instead of carried out (SV-271)."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -24,7 +24,7 @@ from controller_runtime.kinds import CONFIG_MAP
 DRY_RUN: Final = "DryRun"
 _PLAN: Final = "plan"
 _LONGEST: Final = 200_000
-"""Characters of a told plan; a ConfigMap holds a megabyte."""
+"""Characters of a reported plan; a ConfigMap holds a megabyte."""
 
 
 def is_dry_run(service: AIMService) -> bool:
@@ -60,7 +60,7 @@ def told_instead(view: View, service: AIMService, plan: Plan) -> Plan:
 
 
 def former_plan(view: View, service: AIMService) -> tuple[Delete, ...]:
-    """The ConfigMap of a dry run that is over; the status need not have told of it, as it is written after that."""
+    """The ConfigMap of a dry run that is over; the status need not have named it, as it is written after that."""
     if is_dry_run(service):
         return ()
     there = view.get(SERVICE_PLANS, service.namespace, plan_name(service)).value

@@ -182,7 +182,7 @@ def _of_nodes(view: View, resource: str, count: int) -> tuple[str, bool]:
     """What nodes have, and whether one is large enough."""
     nodes = view.summary(GPU_SIZES, resource)
     if nodes.error is not None:
-        # What the nodes have is not known now, and an absence must not be told.
+        # What the nodes have is not known now, and an absence must not be reported.
         return "", False
     sizes = sorted(nodes.items, key=lambda one: (-one.count, one.model))
     if not sizes:

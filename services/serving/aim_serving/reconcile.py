@@ -132,7 +132,7 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
     repairs = env_patches(service, seen.ready_template, seen.cache.value)
     cache = _judge_cache(view, service, seen, repaired=bool(repairs))
     components = _components(service, seen, observed, cache)
-    # A retry counts from the moment it is told; what is not told would be tried over and over.
+    # A retry counts once its status is stored; an unstored one would be tried over and over.
     told_anyway = cache.retries != _retries(service)
     made = now if creating else _made(seen.running)
     evaluation = evaluate(

@@ -42,7 +42,7 @@ _OF_ENGINE: Final = ("vllm:", "vllm_")
 
 
 class AutoscalerClass(StrEnum):
-    """Who scales, as KServe is told."""
+    """Who scales, in KServe's annotation."""
 
     NONE = "none"
     HPA = "hpa"
@@ -108,7 +108,7 @@ def _cannot_wake(metrics: Sequence[ScalingMetric]) -> str:
 
 
 def _is_from_elsewhere(query: str, of_pods: Collection[str]) -> bool:
-    """What the collector beside the engine is told to read, and the engine's own metrics, end with the last pod."""
+    """What the collector beside the engine reads, and the engine's own metrics, end with the last pod."""
     return bool(query) and query not in of_pods and not query.lower().startswith(_OF_ENGINE)
 
 

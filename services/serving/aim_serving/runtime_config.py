@@ -140,7 +140,7 @@ def _quota_events(config: AIMClusterRuntimeConfig) -> list[Event]:
 
 
 def _deprecations(config: AIMRuntimeConfig | AIMClusterRuntimeConfig) -> list[Event]:
-    """Once per generation: that of the stored status has been told (RC-056)."""
+    """Once per generation: that of the stored status has been reported (RC-056)."""
     if config.status.observed_generation == config.metadata.generation:
         return []
     return [

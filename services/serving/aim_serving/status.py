@@ -78,9 +78,9 @@ def runtime_json(runtime: RuntimeStatus) -> JsonObject:
 
 
 JUST_MADE: Final = timedelta(seconds=5)
-"""How long nothing is told of an InferenceService whose pods say nothing yet."""
+"""How long nothing is reported of an InferenceService whose pods say nothing yet."""
 _NEW: Final = timedelta(minutes=1)
-"""How old a service may be for that: of an older one each step is told, as it takes its time."""
+"""How old a service may be for that: of an older one each step is reported, as it takes its time."""
 _ON_THE_WAY: Final = frozenset({State.PENDING, State.PROGRESSING, State.STARTING})
 _FOLLOWING: Final = frozenset({ComponentName.INFERENCE_SERVICE_PODS, ComponentName.HTTP_ROUTE})
 _MADE: Final = frozenset({ComponentName.INFERENCE_SERVICE, ComponentName.INFERENCE_SERVICE_PODS})
@@ -93,7 +93,7 @@ class Beginning:
 
     Attributes:
         created: when it was created.
-        told: its status as it was told last.
+        told: its status as it was written last.
         made: when its InferenceService was created; ``None`` = it is not there, and this pass does not create it.
     """
 

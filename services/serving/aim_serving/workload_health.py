@@ -119,7 +119,7 @@ def _is_outlived(event: Event, ready: Condition, now: datetime) -> bool:
 
 
 def _over(event: Event) -> datetime | None:
-    """A retry that fails again is told again, and retries wait at most as long as all of them have lasted (SV-195)."""
+    """A failed retry is reported again, and retries wait at most as long as all of them have lasted (SV-195)."""
     last = event.last_seen
     if last is None:
         return None

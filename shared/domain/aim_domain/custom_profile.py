@@ -27,7 +27,7 @@ class InvalidProfileError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class RenderedProfile:
-    """A profile file and how a container is told to use it.
+    """A profile file and how a container is made to use it.
 
     Attributes:
         aim_id: value of ``AIM_ID``.

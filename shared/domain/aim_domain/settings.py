@@ -1,4 +1,4 @@
-"""What every AIM service can be told: the framework's settings, under the platform's names (FW-270, FW-273)."""
+"""Settings of every AIM service: the framework's, under the platform's names (FW-270, FW-273)."""
 
 from pydantic import Field
 from pydantic_settings import SettingsConfigDict

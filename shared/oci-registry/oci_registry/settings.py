@@ -43,7 +43,7 @@ BaseUrl = Annotated[str, BeforeValidator(_strip_slash), Field(pattern=r"^https?:
 
 
 class RegistrySettings(BaseModel):
-    """What every service that asks registries can be told (FW-273); durations are seconds.
+    """Settings of every service that asks registries (FW-273); durations are seconds.
 
     A part of the service's own settings, which inherit it, so that each variable is declared once.
     """

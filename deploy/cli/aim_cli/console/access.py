@@ -136,7 +136,7 @@ def is_seen(kind: str, key: Key, record: DecisionRecord, rights: Rights) -> bool
 def saw_all(record: DecisionRecord, rights: Rights) -> bool:
     """Whether a viewer may see all that a decision read and planned.
 
-    What it read is not told by name where there was much of it, so that takes the right to list the kind everywhere.
+    What it read is not listed by name where there was much of it, so that takes the right to list the kind everywhere.
     """
     reads = record.reads
     named = [(one.part, one.key) for one in reads.objects]
@@ -212,7 +212,7 @@ class Known(Protocol):
         """What a function makes of each object of a kind, with the namespace of that."""
 
     def doubts(self, kind: Resource, /) -> Mapping[Ref, str]:
-        """Of which objects of a kind it cannot be told how they are, and why."""
+        """Of which objects of a kind the state is unknown, and why."""
 
 
 @dataclass(slots=True)

@@ -116,7 +116,7 @@ def _rail(edge: tuple[N, N], columns: Mapping[N, int]) -> list[N | _Bend[N]]:
 def _stacks(
     nodes: Sequence[N], columns: Mapping[N, int], rails: Iterable[Sequence[N | _Bend[N]]]
 ) -> list[list[N | _Bend[N]]]:
-    """What stands in each column, in the order in which it was told of."""
+    """What stands in each column, in the order in which it was added."""
     stacks: list[list[N | _Bend[N]]] = [[] for _ in range(max(columns.values(), default=-1) + 1)]
     for one in nodes:
         stacks[columns[one]].append(one)

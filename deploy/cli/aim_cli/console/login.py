@@ -44,7 +44,7 @@ class Viewer:
     Attributes:
         access: what they may see.
         person: the same for all requests of one person.
-        name: what they are called, where that is told on the pages.
+        name: what they are called, where the pages show it.
         is_still_in: whether a stream that they opened may go on.
     """
 

@@ -46,7 +46,7 @@ class PartLine:
     Attributes:
         known: whether it was ever complete; of kinds that the cluster does not have it never is.
         age: seconds since its publisher last vouched for it; ``None`` if it never did.
-        epoch: that it is in; empty before anything was told.
+        epoch: that it is in; empty before the first version.
     """
 
     name: str

@@ -300,7 +300,7 @@ def _link(kind: str, key: Key, decision: str) -> str:
 async def replayed(history: History, wanted: Target, rights: Rights) -> JsonObject:
     """The newest decisions about an object, taken again by the code that is installed here.
 
-    What is otherwise or missing names what the decision read, and is told only to who may see all of that.
+    What is otherwise or missing names what the decision read, and is shown only to viewers who may see all of that.
     """
     key = wanted.key
     since = rights.since(wanted.part.kind.resource, key.namespace)

@@ -29,7 +29,7 @@ _REVIEW: Final = Kind(
 
 
 async def serve(where: Where, nats_url: str, port: int, told: Callable[[str], None]) -> None:
-    """Serve on the loopback until cancelled; `told` is given the address to open.
+    """Serve on the loopback until cancelled; `told` receives the address to open.
 
     Raises:
         UnreachableError: cluster or broker do not answer or refuse, the port is taken, or nothing more is learnt from

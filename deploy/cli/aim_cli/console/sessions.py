@@ -169,7 +169,7 @@ class Sessions:
 
 
 def _person(user: User) -> tuple[str, str]:
-    # What else is told of a user differs from token to token, as the name of the token does.
+    # What else is known of a user differs from token to token, as the name of the token does.
     return user.name, user.uid
 
 

@@ -28,7 +28,7 @@ STALE: Final = 3 * MARKER_INTERVAL
 
 @dataclass(frozen=True, slots=True)
 class PartState:
-    """One part, as its publisher told last.
+    """One part, as its publisher reported last.
 
     Attributes:
         marker: ``None`` where none was ever written.
@@ -136,7 +136,7 @@ async def history_holes(history: History) -> tuple[tuple[str, int, int], ...]:
     found: list[tuple[str, int, int]] = []
     for part in LOGGED:
         chains = await history.chains((part.name, key) for key in await history.keys((part.name, "")))
-        # What was dropped by age at the beginning is told by the stream; a hole is what lies between.
+        # What was dropped by age at the beginning is stated by the stream; a hole is what lies between.
         counts = Counter(
             key for (_, key), chain in chains.items() for one in chain.versions[1:] if one.hole is not None
         )

@@ -150,7 +150,7 @@ _COVER: Final = "***"
 
 @dataclass(slots=True)
 class _Counts:
-    """What is told of a file; nothing of its lines is kept (FW-741)."""
+    """What is reported of a file; nothing of its lines is kept (FW-741)."""
 
     begins: datetime
     parts: list[str]

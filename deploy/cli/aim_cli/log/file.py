@@ -318,7 +318,7 @@ class FileHistory(History):
     async def state_at(
         self, at: datetime, parts: Sequence[str], namespace: str | None = None
     ) -> dict[tuple[str, Key], StateAt]:
-        """See `History`; of parts that are not in the file nothing is told."""
+        """See `History`; parts that are not in the file are empty."""
         wheres = sorted(
             (part, key)
             for part, key in {*self._versions, *self._now}

@@ -55,7 +55,7 @@ _VARIABLES: Final = {"--nats-credentials-file": "AIM_NATS_CREDENTIALS_FILE", "--
 
 
 def of_unreached(settings: BusSettings, now: ConnectionStatistics) -> str:
-    """Why there is no connection, as far as the broker or the network told it."""
+    """Why there is no connection, as far as the broker or the network states it."""
     trouble = next(of_broker(now), None)
     if trouble is None:
         return f"the message broker at {_at(settings)} does not answer; {_ADDRESS}"

@@ -234,7 +234,7 @@ _NAMES_FOLLOWED: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What of a story is told.
+    """What of a story is printed.
 
     Attributes:
         trace: also what its traces did in other namespaces.

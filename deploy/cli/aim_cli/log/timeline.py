@@ -285,7 +285,7 @@ def _status(obj: JsonObject) -> str:
 
 
 def of_records(records: Iterable[DecisionRecord]) -> list[Moment]:
-    """What was decided, with how far and how fast downloads are where that was told (FW-686)."""
+    """What was decided, with how far and how fast downloads are where that was reported (FW-686)."""
     before: dict[tuple[str, Key], tuple[datetime, int]] = {}
     return [_of_record(record, _progress(record, before)) for record in sorted(records, key=lambda one: one.at)]
 
@@ -297,7 +297,7 @@ def _of_record(record: DecisionRecord, progress: str) -> Moment:
 
 
 def _progress(record: DecisionRecord, before: dict[tuple[str, Key], tuple[datetime, int]]) -> str:
-    """Bytes so far, and for each second since the decision that told fewer; empty where nothing was added."""
+    """Bytes so far, and for each second since the decision with fewer; empty where nothing was added."""
     told = (record.plan.get("status") or {}).get("progress") or {}
     done, total = told.get("downloadedBytes"), told.get("totalBytes")
     if not isinstance(done, int):

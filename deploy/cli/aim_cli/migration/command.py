@@ -40,7 +40,7 @@ _LIKE_A_NUMBER: Final = re.compile(r"[-+.]?[0-9]")
 
 
 class Deed(Enum):
-    """What happens to an object; the value is how it is told."""
+    """What happens to an object; the value is the word of the report."""
 
     CREATE = "created"
     COMPLETE = "completed"
@@ -50,7 +50,7 @@ class Deed(Enum):
 @final
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One object, what happens to it, and what is told about it.
+    """One object, what happens to it, and what is reported about it.
 
     Attributes:
         there: the object as it is; None when there is none.
@@ -316,7 +316,7 @@ async def run(wish: Wish, out: Console, errors: Console) -> int:
 
 
 async def _templates(kube: KubeClient, reading: Reading) -> set[tuple[str, str]]:
-    """Today's templates, if an old cache has to be told the scope of its own."""
+    """Today's templates, if an old cache needs the scope of its own."""
     if not any(old.kind.today is kinds.AIM_TEMPLATE_CACHE for old in reading.olds):
         return set()
     found: set[tuple[str, str]] = set()

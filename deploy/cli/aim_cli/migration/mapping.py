@@ -137,7 +137,7 @@ def map_annotations(old: JsonObject, *origins: Origin) -> JsonObject:
 
 
 def without_unknown(kind: Kind[Any], spec: JsonObject, lose: Callable[[str], None]) -> JsonObject:
-    """The spec as far as the kind has its fields; ``lose`` is told the path of each other."""
+    """The spec as far as the kind has its fields; ``lose`` receives the path of each other."""
     known: JsonObject = _spec_schema(kind)
     kept = _known(spec, known, "spec", lose)
     return kept if isinstance(kept, dict) else {}

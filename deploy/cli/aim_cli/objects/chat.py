@@ -21,7 +21,7 @@ from aim_domain.naming import http_route_name, inference_service_name
 
 _PATIENCE: Final = 2.0
 _LAST: Final = 5
-"""Lines that are told."""
+"""Lines that are quoted."""
 _EACH: Final = "Handling connection"
 _FORWARDING: Final = re.compile(r"Forwarding from (127\.0\.0\.1:\d+)")
 

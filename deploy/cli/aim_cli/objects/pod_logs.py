@@ -236,7 +236,7 @@ class _Heard:
             self._say(self._remark, text)
 
     def _say(self, tell: Callable[[str], None], text: str) -> bool:
-        """Whether it could be told."""
+        """Whether it could be printed."""
         with self._whole:
             if not self._stopped:
                 tell(text)
@@ -246,7 +246,7 @@ class _Heard:
 def heard_of(cluster: KubeReader, speaker: Speaker, tail: int, last: str) -> Iterator[tuple[str, str]]:
     """What one container says, each line with its time as the kubelet writes it, which has always the same length.
 
-    What the kubelet itself says in between, of errors, has none; it is told with the time of the line before.
+    What the kubelet itself says in between, of errors, has none; it is printed with the time of the line before.
 
     Args:
         last: time of the last line that was heard; what is not later is left out. If empty, it begins with the tail.

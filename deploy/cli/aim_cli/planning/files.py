@@ -1,4 +1,4 @@
-"""The objects of YAML files. Imports nothing that decides: these are told before (FW-728)."""
+"""The objects of YAML files. Imports nothing that decides: these are reported before (FW-728)."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

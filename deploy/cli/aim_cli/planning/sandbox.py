@@ -229,7 +229,7 @@ def merge(obj: JsonObject, patch: JsonObject) -> JsonObject:
 
 
 def with_status(reconciler: Reconciler[Any], stored: JsonObject, told: JsonObject) -> JsonObject:
-    """The stored status with this service's portion replaced by what it told; members of others stay."""
+    """The stored status with this service's portion replaced by what it wrote; members of others stay."""
     own = reconciler.status.own(stored)
     gone = {one["type"] for one in own.get("conditions") or ()}
     conditions = {one["type"]: one for one in stored.get("conditions") or () if one["type"] not in gone}

@@ -289,7 +289,7 @@ class WantedFailures:
         self._notify()
 
     def listen(self, listener: Listener) -> None:
-        """Be told whenever an answer may have changed."""
+        """Be called whenever an answer may have changed."""
         self._listeners.append(listener)
 
     async def changed(self, seconds: float | None) -> None:

@@ -88,7 +88,7 @@ def replicas_for(scaled: JsonObject, present: int, *, active: bool) -> int:
 
 
 def is_paused(scaled: JsonObject) -> bool:
-    """Whether KEDA is told to leave the target as it is."""
+    """Whether KEDA has to leave the target as it is."""
     return annotations_of(scaled).get(_PAUSE) == "true"
 
 

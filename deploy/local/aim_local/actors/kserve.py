@@ -154,7 +154,7 @@ def loses_hpa(isvc: JsonObject) -> bool:
 
 
 def model_name(container: Mapping[str, object], default: str) -> str:
-    """The name under which the engine serves: what the container is told, else its image."""
+    """The name under which the engine serves: the container's argument, else its image."""
     env = container.get("env") or ()
     assert isinstance(env, list | tuple)
     told = next((one.get("value", "") for one in env if one["name"] == "AIM_MODEL_ID"), "")

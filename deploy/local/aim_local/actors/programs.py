@@ -125,7 +125,7 @@ class ContainerLog:
         begin = max(0, number - self._dropped)
         rest = b""
         if begin == number - self._dropped and self._lines:
-            # The rest of a line that was told in part.
+            # The rest of a line that was printed in part.
             rest, begin = bytes(self._lines[begin].text[length:]), begin + 1
         return rest + b"".join(_shown(line, wanted) for line in islice(self._lines, begin, None))
 

@@ -42,7 +42,7 @@ class Informer:
         self.synced = asyncio.Event()
 
     def listen(self, listener: Listener) -> None:
-        """Be told of every change, after the cache has it. Listeners must not block."""
+        """Be called at every change, after the cache has it. Listeners must not block."""
         self._listeners.append(listener)
 
     def get(self, key: Key) -> JsonObject | None:
@@ -56,7 +56,7 @@ class Informer:
     def put(self, obj: JsonObject) -> None:
         """Take over what one of our own writes returned, so that the next step does not act on the past.
 
-        The watch may have told of its deletion before the answer came.
+        The watch may have reported its deletion before the answer came.
         """
         held = self.objects.get(Key.of(obj))
         if uid_of(obj) not in self._gone and (held is None or _version(held) < _version(obj)):

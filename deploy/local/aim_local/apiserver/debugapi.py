@@ -16,7 +16,7 @@ from aim_local.serving import json_response
 from controller_runtime import JsonObject
 
 KINDS_KEPT: Final = 2_000
-"""Kinds of requests that are told apart; paths, user agents and managers are whatever clients send."""
+"""Kinds of requests that are distinguished; paths, user agents and managers are whatever clients send."""
 
 
 @dataclass(frozen=True, slots=True)

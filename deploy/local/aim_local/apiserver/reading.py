@@ -335,7 +335,7 @@ class _Stream:
         if wants_initial or (not asked and wants_initial is None):
             first = self._initial()
         elif asked:
-            # A version that is still to come: what happens before it is not told.
+            # A version that is still to come: what happens before it is not sent.
             self._after = asked
             self._watcher.preload(self._collection.since(asked))
         self._collection.watchers.add(self._watcher)

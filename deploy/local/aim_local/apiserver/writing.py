@@ -30,7 +30,7 @@ class FieldValidation(StrEnum):
 
 @dataclass(slots=True)
 class WriteContext:
-    """The options of one write request; `warnings` collects what the client is told beside the result."""
+    """The options of one write request; `warnings` collects the warnings of the answer."""
 
     manager: str
     validation: FieldValidation = FieldValidation.WARN

@@ -51,7 +51,7 @@ class Cache:
 
     @contextlib.contextmanager
     def locked(self, waiting: Callable[[str], None]) -> Iterator[None]:
-        """Hold the cache for writing; ``waiting`` is told once when another process holds it."""
+        """Hold the cache for writing; ``waiting`` is called once when another process holds it."""
         self.root.mkdir(parents=True, exist_ok=True)
         with (self.root / "lock").open("a+", encoding="utf-8") as lock:
             try:

@@ -61,7 +61,7 @@ class Board:
             informer.listen(partial(self._on_change, kind))
 
     def listen(self, listener: OnChange) -> None:
-        """Be told of every change of a summary."""
+        """Be called at every change of a summary."""
         self._listeners.append(listener)
 
     def get(self, kind: str, key: Key) -> JsonObject | None:
@@ -86,7 +86,7 @@ class Board:
         for kind in SHOWN:
             for key in sorted(self._informers[kind.kind].objects):
                 summary = self._summaries[kind.kind, key]
-                # Pods that ended well are told by their Job's line.
+                # The line of a Job stands for its pods that ended well.
                 if key.namespace == self._namespace and (kind.kind, summary.state) != (kinds.POD.kind, "Succeeded"):
                     yield Line(kind.kind, key.name, summary)
         for kind in COUNTED:

@@ -12,7 +12,7 @@ from controller_runtime import JsonObject, loads
 POLICY: Final[JsonObject] = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
-    # A request is told once it was answered; watches also when they end.
+    # A request is logged once it was answered; watches also when they end.
     "omitStages": ["RequestReceived"],
     "rules": [{"level": "None", "nonResourceURLs": ["*"]}, {"level": "Metadata"}],
 }

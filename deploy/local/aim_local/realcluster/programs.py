@@ -125,7 +125,7 @@ class Programs:
         return self._program(Asset.SCHEDULER, flags, _https_probe(f"{url}/healthz", self.keys.tls()), url)
 
     def kserve(self) -> Program:
-        """KServe's controller and webhooks; its webhook port listens on every address, which it can't be told."""
+        """KServe's controller and webhooks; its webhook port listens on every address, which no flag changes."""
         url = f"http://{HOST}:{self.ports.kserve_health}"
         flags = {
             "metrics-addr": "0",

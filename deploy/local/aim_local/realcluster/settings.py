@@ -1,4 +1,4 @@
-"""What a real cluster can be told, and where its files are."""
+"""Settings of a real cluster, and where its files are."""
 
 from dataclasses import dataclass
 from pathlib import Path

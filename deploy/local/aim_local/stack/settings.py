@@ -1,4 +1,4 @@
-"""What a stack can be told."""
+"""Settings of a stack."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

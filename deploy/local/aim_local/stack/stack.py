@@ -66,7 +66,7 @@ class Stack:
 
     @property
     def failures_url(self) -> str:
-        """Where simulated parts of the cluster are told to fail."""
+        """Where failures of simulated parts of the cluster are planned."""
         return f"{Addresses.url(self._addresses.failures)}/failures"
 
     @property

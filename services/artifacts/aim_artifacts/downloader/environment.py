@@ -13,7 +13,7 @@ from aim_artifacts.downloader_contract import ExitCode, FileSelection, FilterErr
 DEFAULT_WORK_DIRECTORIES: Final = {"HF_HOME": "/tmp/.hf", "TMPDIR": "/tmp/"}  # noqa: S108 - the container's own
 """Work directories of the Hub client, when the pod sets none: there is no home directory (AR-P31)."""
 TERMINATION_PATH: Final = "AIM_TERMINATION_MESSAGE_PATH"
-"""Where the termination message goes; outside a container it has to be told."""
+"""Where the termination message goes; outside a container it has to be set."""
 
 AUTHORITIES: Final = "AIM_CA_BUNDLE"
 """Certificate authorities in PEM, the text itself: a variable reaches a pod of any namespace, a file does not."""
@@ -21,7 +21,7 @@ AUTHORITIES: Final = "AIM_CA_BUNDLE"
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What the program was told.
+    """The settings of the program.
 
     Attributes:
         expected_size: denominator of the progress in bytes; ``None`` = to be found out.

@@ -28,7 +28,7 @@ class Listed(Protocol):
         """Bytes of everything selected."""
 
     def job(self, environment: Environment) -> JsonObject:
-        """What the transfer process is told."""
+        """The arguments of the transfer process."""
 
     @property
     def commit(self) -> str:

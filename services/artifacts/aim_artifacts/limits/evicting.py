@@ -68,7 +68,7 @@ def _patch(cache: AIMTemplateCache, evicted: Mapping[str, str], why: str) -> Pat
 
 @dataclass(frozen=True, slots=True)
 class Eviction:
-    """What is to be written, told and asked for.
+    """What is to be written, reported and asked for.
 
     Attributes:
         annotations: of the artifact itself; written first.

@@ -133,7 +133,7 @@ class Reflector(Generic[T]):
     """The state machine around one list-and-watch; an async context manager and iterator of events.
 
     Args:
-        form: what is told of an object. The decoded objects of one list of ten thousand take 300 MB, so each gets this
+        form: what is kept of an object. The decoded objects of one list of ten thousand take 300 MB, so each gets this
             form at once, when its page arrives.
         optional: a kind that the server does not know has no objects, without a warning; its definition is watched
             instead, so that nothing is asked again and again (RC-150).
@@ -202,7 +202,7 @@ class Reflector(Generic[T]):
         return self._pending.popleft()
 
     def relist(self, source: ListFrom = ListFrom.FLOOR) -> None:
-        """Ask for a comparison with the server: by default a list not older than anything seen, told as `Restarted`.
+        """Ask for a comparison with the server: by default a list not older than anything seen, yielded as `Restarted`.
 
         The watch goes on until the list is there, and then continues from it. Changes between the two are folded into
         it, as in any list. Returns at once, and ends any pause between two attempts; several requests before the list

@@ -144,7 +144,7 @@ class Listed(Generic[T]):
     from_store: bool = False
 
     def restarted(self, *, rewound: bool) -> Restarted[T]:
-        """What is told of it."""
+        """The event for it."""
         return Restarted(tuple(item.obj for item in self.items), self.resource_version, rewound, self.from_store)
 
 
@@ -213,7 +213,7 @@ def after_failed_page(state: Empty | Listing[T], error: KubeError | ValueError) 
 
 
 def merged(listed: Listed[T], since: Iterable[Item[Upsert[T] | Delete]]) -> Listed[T]:
-    """A list with what a watch brought while it was fetched; nothing in it is older than what was told already.
+    """A list with what a watch brought while it was fetched; nothing in it is older than what was yielded already.
 
     Args:
         since: at least every event after the one that the watch was at when the list was asked for, in order.

@@ -359,7 +359,7 @@ class Transport:
             return self._settings.backoff.delay(attempt, self._random)
         if error.retry_after > self._settings.longest_wait:
             return None
-        # Never earlier than the server asked, and spread beyond it: everybody was told the same second.
+        # Never earlier than the server asked, and spread beyond it: all clients got the same second.
         return error.retry_after * self._random.uniform(1.0, 1.2)
 
     def _broken(self, request: Request, error: Exception, operation: str) -> ApiConnectionError:

@@ -77,7 +77,7 @@ class BrokerClock:
         self._offset = float("-inf")
 
     def observe(self, told: datetime, now: float) -> None:
-        """Take a time that the broker just told."""
+        """Take a time that the broker just stated."""
         self._offset = max(self._offset, told.timestamp() - now)
 
     def age(self, told: datetime, now: float) -> float:

@@ -134,20 +134,20 @@ FLUSH_SECONDS: Final = 3.0
 """How long the end of the process waits for records; it has to be over nine seconds after the signal (FW-287)."""
 
 SETTINGS_RECORDS: Final = 100
-"""Records after which the settings are told again."""
+"""Records after which the settings are repeated."""
 SETTINGS_SECONDS: Final = 600.0
-"""Seconds after which they are told again, if anything was recorded since."""
+"""Seconds after which they are repeated, if anything was recorded since."""
 
 
 class DecisionLog:
     """Passes records on while the world is fed by the bus, and counts those that are not written.
 
-    The log forgets its beginning first. So the settings are told before the first record that refers to them, and again
-    behind the last one: then no record outlives them (FW-436).
+    The log forgets its beginning first. So the settings are recorded before the first record that refers to them, and
+    again behind the last one: then no record outlives them (FW-436).
 
     Args:
         settings: the effective ones, without secrets.
-        again: seconds after which settings are told again, if anything was recorded since.
+        again: seconds after which settings are repeated, if anything was recorded since.
     """
 
     def __init__(
@@ -189,7 +189,7 @@ class DecisionLog:
         ends = asyncio.get_running_loop().time() + FLUSH_SECONDS
         await self._recorder.flush(FLUSH_SECONDS)
         left = ends - asyncio.get_running_loop().time()
-        # Once more, even if they were told a moment ago: records are written several at a time, in no order.
+        # Once more, even if they were recorded a moment ago: records are written several at a time, in no order.
         if self._told and left > 0:
             self._tell()
             await self._recorder.flush(left)

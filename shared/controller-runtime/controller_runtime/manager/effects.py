@@ -254,7 +254,7 @@ class EffectHost:
             pending = self._pending[effect.kind, effect.key]
             pending.started = True
             fact = await self._traced(pending)
-        # Before the fact is told of: what it wakes may ask for the same effect again.
+        # Before the fact is published: what it wakes may ask for the same effect again.
         self._ended((effect.kind, effect.key), asyncio.current_task())
         await self._facts.publish(fact)
 

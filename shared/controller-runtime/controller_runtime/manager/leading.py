@@ -122,7 +122,7 @@ class Controllers:
 
     @property
     def untold(self) -> dict[str, int]:
-        """Times that an object could not be told why nothing is done about it, by controller (FW-477)."""
+        """Failures to report on an object why nothing is done about it, by controller (FW-477)."""
         return {one.controller: one.untold for one in self._workers}
 
     async def run(self) -> None:
@@ -269,7 +269,7 @@ class Term:
         _log.warning("reconciling waits until this process has published its parts", parts=self.unvouched)
 
     def _tell_unpublished(self) -> None:
-        """What the history lacks is named by a new epoch; that it lacks something is told here (FW-450)."""
+        """What the history lacks is named by a new epoch; that it lacks something is logged here (FW-450)."""
         for part, publisher in self.publishers.items():
             if publisher.waiting:
                 _log.warning(

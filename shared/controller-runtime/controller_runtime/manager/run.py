@@ -231,7 +231,7 @@ async def _serve(
 
 @asynccontextmanager
 async def _telling_the_end(kube: KubeClient, settings: Settings, definition: ServiceDefinition) -> AsyncIterator[None]:
-    """Also who only looks at Kubernetes is told why a service ended (FW-584)."""
+    """The reason of a service's end is also visible in Kubernetes (FW-584)."""
     try:
         yield
     except Exception as error:

@@ -177,7 +177,7 @@ class UnusableSettingsError(SystemExit):
 
 
 class Settings(BaseSettings):
-    """What every service can be told; a platform derives its own with its prefix, services add more (FW-273)."""
+    """Settings of every service; a platform derives its own with its prefix, services add more (FW-273)."""
 
     model_config = SettingsConfigDict(env_prefix="CONTROLLER_", frozen=True, extra="forbid", env_ignore_empty=True)
 

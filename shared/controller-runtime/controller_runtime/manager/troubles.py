@@ -21,7 +21,7 @@ _log = structlog.get_logger(__name__)
 
 
 class StartError(Exception):
-    """The process cannot run as it was told; the message says what to change."""
+    """The process cannot run with its settings; the message says what to change."""
 
 
 EXPECTED: Final = (KubeError, BusError, StreamMismatchError, SupersededError, StartError)
@@ -68,7 +68,7 @@ class Trouble:
 
     @property
     def identity(self) -> str:
-        """Under which it is told once: by its cause where words vary with every attempt."""
+        """Under which it is reported once: by its cause where words vary with every attempt."""
         return self.cause.value if self.cause in _ONCE else self.line
 
     @property
@@ -124,7 +124,7 @@ def _denied(words: str) -> str:
 
 
 def of_unreached(error: Exception) -> Trouble:
-    """Why the API server has not told anything yet."""
+    """Why the API server has not answered yet."""
     if isinstance(error, ConfigError):
         return Trouble(Cause.API_CREDENTIALS, str(error))
     if isinstance(error, ApiError):
@@ -201,7 +201,7 @@ def _missing_permission(message: str, of_roles: Collection[tuple[str, str]]) -> 
 
 
 def of_end(error: BaseException) -> Trouble:
-    """Why a process ends, as far as it may be told outside of its log."""
+    """Why a process ends, as far as it may be shown outside of its log."""
     causes = list(leaves(error))
     for cause in causes:
         if isinstance(cause, StartError | BusSetupError):

@@ -36,23 +36,23 @@ def condition_type(component: str) -> str:
 
 
 BRIEFLY: Final = timedelta(seconds=2)
-"""How long a step goes untold that the next one usually follows at once.
+"""How long a step goes unreported that the next one usually follows at once.
 
 Kubernetes gives its times in whole seconds, so the real span is one to two.
 """
 UNTOLD: Final = ""
-"""In place of a reason: nothing has been told of the component so far."""
+"""In place of a reason: nothing has been reported of the component so far."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """How long a component is not told, and what stands meanwhile.
+    """How long a component is not reported, and what stands meanwhile.
 
     Attributes:
-        span: it is told after that long; ``None``: once what was asked for is known, which wakes the object.
+        span: it is reported after that long; ``None``: once what was asked for is known, which wakes the object.
         since: when it became so; goes with ``span``.
         over: reasons of the stored condition that may stand meanwhile, with the state that each stands for; over any
-            other the component is told at once.
+            other the component is reported at once.
         whole: not this component alone, but the whole status stays as it is stored.
 
     Raises:
@@ -137,8 +137,8 @@ class Component:
         name: a `ComponentName`; an empty one discards the component (FW-037).
         is_input: whether its errors block deletes and applies (FW-090); by default those of upstream components do.
         observe: overrides the class of observability that follows from the state.
-        counted_only: its condition is not written here: another service writes it (FW-374), or it is not told yet.
-        hold: how long it is not told (FW-510); see `hold_for`.
+        counted_only: its condition is not written here: another service writes it (FW-374), or it is not reported yet.
+        hold: how long it is not reported (FW-510); see `hold_for`.
     """
 
     name: str
@@ -181,7 +181,7 @@ class Component:
     def hold_for(
         self, span: timedelta, *, since: datetime, over: Mapping[str, State] = MappingProxyType({}), whole: bool = False
     ) -> "Component":
-        """The component, told only once it has lasted (FW-510).
+        """The component, reported only once it has lasted (FW-510).
 
         Args:
             over: reasons of its stored condition that may stand meanwhile, with the state that each stands for;
@@ -191,7 +191,7 @@ class Component:
         return replace(self, hold=Hold(span, since, over, whole))
 
     def hold_until_known(self, *, over: Mapping[str, State] = MappingProxyType({}), whole: bool = False) -> "Component":
-        """The component, told only once an effect of the same plan has brought its fact, which wakes the object."""
+        """The component, reported only once an effect of the same plan has brought its fact, which wakes the object."""
         return replace(self, hold=Hold(over=over, whole=whole))
 
 

@@ -32,7 +32,7 @@ _SLICE: Final = 100
 class Dispatcher:
     """Hands changes to the listener of this moment; without a listener (this process does not lead) they are dropped.
 
-    A snapshot may bring thousands at once. They are told in their order, piece by piece, while the loop goes on.
+    A snapshot may bring thousands at once. They are passed on in their order, piece by piece, while the loop goes on.
     """
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class Dispatcher:
             self._tell_some()
 
     def listen(self, *listeners: Listener) -> None:
-        """Replace the listeners; what the former ones were not told yet, the new ones need not know."""
+        """Replace the listeners; what the former ones did not receive yet, the new ones need not know."""
         self._listeners = listeners
         self._untold.clear()
 
@@ -149,7 +149,7 @@ class Waking(Interceptor, Generic[T]):
         self._causes: dict[Key, str] = {}
         self._origins: dict[Key, list[Origin]] = {}
         self.failed = 0
-        """Times that it could not be told whom a change concerns (FW-432)."""
+        """Changes whose dependents could not be determined (FW-432)."""
 
     def has_asked(self, question: Question) -> bool:
         """Whether the last pass of any object depended on the answer."""
@@ -245,7 +245,7 @@ class ChangeRouter:
     """Looks at a change once for all controllers, and at the objects only if a decision has asked for them (FW-500).
 
     Attributes:
-        failed: times that what is shown of an object could not be told; it counted as news (FW-432).
+        failed: times that what is shown of an object could not be determined; it counted as news (FW-432).
     """
 
     def __init__(self, world: World, shown: Iterable[Shown[Any]], wakings: Sequence[Waking[Any]]) -> None:

@@ -74,7 +74,7 @@ class EventRates:
         subject = event.condition or event.reason
         spoken = memory.spoken.get(subject)
         if event.standing and spoken is None and event.condition:
-            # Its transition was told by this process's predecessor; a restart is no reason to say it again.
+            # Its transition was reported by this process's predecessor; a restart is no reason to say it again.
             spoken = memory.spoken[subject] = now
         if event.standing and spoken is not None and now - spoken < STANDING_SECONDS:
             return None

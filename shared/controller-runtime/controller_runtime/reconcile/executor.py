@@ -183,7 +183,7 @@ class Executor:
             outcome = await self._status.write(run.target, status)
             run.writes.append(outcome.write)
         stored = due is Due.SETTLED or (outcome is not None and outcome.stored)
-        # A transition that was not stored will be seen, and told, again.
+        # A transition that was not stored will be seen, and reported, again.
         told = plan.events if contested is None else (*plan.events, contested)
         events = [event for event in told if stored or event.standing or not event.condition]
         events += [outcome.event] if outcome is not None and outcome.event is not None else []

@@ -47,7 +47,7 @@ class Evaluation:
         retry: the pass is to be retried with backoff because of this (FW-094).
         retry_within: seconds until the grace period ends, when it runs (FW-068).
         requeue_after: seconds until the first of the holds ends (FW-511).
-        is_held: nothing is told by this pass: the whole status stays as it is stored (FW-512).
+        is_held: nothing is reported by this pass: the whole status stays as it is stored (FW-512).
         events: for transitions and standing errors.
         generation: the generation the pass worked on (FW-104).
     """
@@ -97,7 +97,7 @@ def evaluate(
     reported = [_as_told(part, stored) if part in held else part for part in named]
     loose = (*errors, *(() if failure is None else (failure,)))
     every = (*loose, *(error for part in reported for error in part.errors))
-    # What is wrong is told at once, and all the rest with it; that a child is not there yet is not wrong.
+    # What is wrong is reported at once, and all the rest with it; that a child is not there yet is not wrong.
     wrong = any(error.category is not Category.MISSING_DOWNSTREAM for error in every)
     held = [part for part in held if not (part.hold and part.hold.whole and wrong)]
     memory = _Memory(stored, stored_status, _grace_left(every, stored, now))
@@ -170,7 +170,7 @@ def _first_status(created: datetime | None, stored: Sequence[Condition], status:
 
 
 def _as_told(component: Component, stored: Sequence[Condition]) -> Component:
-    """The component as it was told last; one that never was is counted alone."""
+    """The component as it was reported last; one that never was is counted alone."""
     before = find_condition(tuple(stored), component.condition_type)
     state = None if component.hold is None else component.hold.state(before)
     if state is None:
@@ -443,7 +443,7 @@ def assemble(
 
     Args:
         requeue_after: the clock alone changes the answer after that many seconds, beside the end of a hold.
-        events: events beside those of conditions (FW-130); what is not deleted is not told of.
+        events: events beside those of conditions (FW-130); what is not deleted has none.
     """
     allowed = evaluation.may_apply
     told = tuple(event for event in events if allowed or not event.of_deletes)

@@ -1,5 +1,5 @@
-"""What is told about an object that has no plan: it cannot be read (FW-476), its reconcile raised (FW-477), or took too
-long (FW-747).
+"""What is reported about an object that has no plan: it cannot be read (FW-476), its reconcile raised (FW-477), or took
+too long (FW-747).
 
 All end as one condition and one Event on the object itself, of what no service writes as the Event alone. Everything
 else that is stored stays as it is, because nothing newer is known.

@@ -79,7 +79,7 @@ class NotLoadedError(BaseException):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An object, its absence, or why neither can be told.
+    """An object, its absence, or why neither is known.
 
     Attributes:
         unread: the history may tell; it was not asked.
@@ -115,8 +115,8 @@ _NOWHERE: Final = Moment("", datetime.min.replace(tzinfo=UTC), None, {})
 class PastPart:
     """All objects of a part, at one moment after the other.
 
-    What is not needed is not read: where the objects that were told are as many as the world held, there were no others
-    (FW-494).
+    What is not needed is not read: where the objects that were delivered are as many as the world held, there were
+    no others (FW-494).
 
     Args:
         chains: what was read of each object.
@@ -148,7 +148,7 @@ class PastPart:
         self.learn(chains, complete=complete)
 
     def learn(self, chains: Mapping[Key, Chain], *, complete: bool) -> None:
-        """More was read; what was told so far has to be told again.
+        """More was read; what was delivered so far has to be delivered again.
 
         Args:
             complete: the history knows of no other objects.
@@ -170,7 +170,7 @@ class PastPart:
         self._corrected = set()
         for key, known in moment.known.items():
             entry = self._entries.get(key)
-            # Most reads are what the bus told, which needs no second look.
+            # Most reads are what the bus delivered, which needs no second look.
             if entry is None or known.version is None or entry.version != known.version or known.version.local:
                 self._set(key, self._read(known, moment.at))
                 self._corrected.add(key)
@@ -200,7 +200,7 @@ class PastPart:
 
     @property
     def holes(self) -> list[str]:
-        """Why it cannot be told what a look at all objects would have found; empty if it can be.
+        """Why it is unknown what a look at all objects would have found; empty if it can be.
 
         Raises:
             NotLoadedError: the history has to be asked.
@@ -235,7 +235,7 @@ class PastPart:
         return cast("Rebuilt[B]", rebuilt)
 
     def _changed(self, moment: Moment) -> Iterable[Key]:
-        """Objects of which the stream told something between two moments, in whichever direction."""
+        """Objects with messages in the stream between two moments, in whichever direction."""
         was, now = self.moment, moment
         if was is _NOWHERE:
             return tuple(self._chains)
@@ -251,7 +251,7 @@ class PastPart:
         return bisect_right(self._places, (position.epoch, position.sequence))
 
     def _told(self, key: Key, moment: Moment) -> Answer:
-        """What the stream had told of an object."""
+        """What the stream had delivered of an object."""
         self._by_clock.pop(key, None)
         chain = self._chains.get(key)
         if chain is None or moment.position is None:

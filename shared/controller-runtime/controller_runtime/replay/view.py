@@ -41,7 +41,7 @@ class ReplayView:
         raised: tracebacks of today's indexes, summaries and lines, of objects in which those of then saw something.
         doubts: where those of today raise and find something else, and the record does not tell whether those of then
             saw anything in the object or raised as well; equal plans prove nothing then, different ones differ.
-        holes: what cannot be told, and why; with any of them the answers are not those of then.
+        holes: what is unknown, and why; with any of them the answers are not those of then.
 
     Raises:
         NotLoadedError: from every look-up, when the past lacks a part; read it and start over.

@@ -116,7 +116,7 @@ class WrongSequence:
     """Refused: the subject's last sequence is another one than expected (10071).
 
     Attributes:
-        last: the subject's last sequence, where the broker told it.
+        last: the subject's last sequence, where the broker stated it.
     """
 
     last: int | None
@@ -591,7 +591,7 @@ async def connect(settings: BusSettings) -> AsyncIterator[BusConnection]:
         try:
             yield connection
         finally:
-            # The library may forget a cancellation while it connects, and then tries for ever; so it is told again.
+            # The library may forget a cancellation while it connects, and then tries for ever: cancel it again.
             while not runner.done():
                 runner.cancel()
                 await asyncio.wait({runner}, timeout=_CONNECT_TIMEOUT)

@@ -324,10 +324,10 @@ async def last_per_subject(
 
 
 Present = Callable[[Key, StoredMessage], None]
-"""Is told of a present version: its object and its message."""
+"""Receives a present version: its object and its message."""
 
 LastLogged = Callable[[str, int, Logged], None]
-"""Is told of the last version of an object in the history: its subject and its sequence there."""
+"""Receives the last version of an object in the history: its subject and its sequence there."""
 
 
 async def read_present(

@@ -296,7 +296,7 @@ class InOrder(Generic[P]):
 
     @property
     def missing(self) -> str:
-        """What is missing before something that came or was told of, in words; empty if nothing is."""
+        """What is missing before something that came or was announced, in words; empty if nothing is."""
         if self._early:
             return f"delivery {min(self._early)} came after {self.taken}: messages were lost"
         if self._told > self.taken:
@@ -367,7 +367,7 @@ async def _some(
     if end.status == _NOTHING:
         return [], False
     counted = [int(message.headers.get(_PENDING, "-1")) for message in (*messages, end)]
-    # Each tells how many follow it; the end repeats what the last one told.
+    # Each tells how many follow it; the end repeats what the last one stated.
     falls_by_one = counted[:-1] == list(range(counted[0], counted[0] - len(messages), -1))
     if end.status != _COMPLETE or not messages or not falls_by_one or counted[-1] != counted[-2]:
         raise DeliveryLostError(f"the last messages of {stream} are incomplete: {end.status} {end.description}")

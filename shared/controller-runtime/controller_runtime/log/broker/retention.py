@@ -72,7 +72,7 @@ class Pace:
         self._looks: deque[tuple[datetime, int]] = deque()
 
     def observe(self, held: Contents) -> float | None:
-        """Bytes per second over the last hour; ``None`` until that can be told."""
+        """Bytes per second over the last hour; ``None`` until that is known."""
         if self._looks and held.last < self._looks[-1][1]:
             # Sequences only fall when the stream was recreated; what was seen before was another one's.
             self._looks.clear()

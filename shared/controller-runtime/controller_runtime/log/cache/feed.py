@@ -511,7 +511,7 @@ class WorldFeed:
             _log.info("reading a part from the message broker again", part=part.name)
 
     def contradicted(self, part: Part[Any]) -> None:
-        """What the bus told of a part is something else than its publisher vouches for."""
+        """The versions of a part differ from its publisher's checkpoint."""
         self._contradicted(part)
 
     def wakeup(self) -> None:

@@ -134,7 +134,7 @@ class Stage:
     Attributes:
         entries: what lives.
         tombstones: what the snapshot says of objects that are gone.
-        account: what was told so far.
+        account: what was received so far.
         complete: everything that lay ready when the snapshot was asked for has arrived.
         covered: everything of the part up to this sequence has.
         proven: a marker was believed of this very snapshot; one that was believed of other content proves nothing.
@@ -225,7 +225,7 @@ class PartView:
             self.stage.proven = False
 
     def belongs_to(self, cluster: str) -> None:
-        """Another cluster publishes here: neither what it tells nor what was told before is this cluster's present."""
+        """Another cluster publishes here: neither its messages nor those before are this cluster's present."""
         self.foreign = cluster
         self.stage = None
         self.doubt()
@@ -253,7 +253,7 @@ class PartView:
             self.account.drop(key, sequence)
 
     def judge(self, marker: Marker, sequence: int, *, caught_up: bool) -> Belief:
-        """Compare what a marker vouches for with what was told.
+        """Compare a marker with what was received.
 
         Args:
             sequence: of the marker.
@@ -278,7 +278,7 @@ class PartView:
 
     @property
     def told(self) -> int:
-        """Number of objects that the bus told of."""
+        """Number of objects received from the bus."""
         account = self.account if self.stage is None else self.stage.account
         return 0 if account is None else account.proof.objects
 
@@ -303,7 +303,7 @@ class Attachment(Protocol):
         ...
 
     def contradicted(self, part: Part[Any]) -> None:
-        """What the bus told of a part is something else than its publisher vouches for; at most once per snapshot."""
+        """The versions of a part differ from its publisher's checkpoint; at most once per snapshot."""
         ...
 
 
@@ -314,7 +314,7 @@ class ProjectionStatistics:
     Attributes:
         generations: consumers made for all parts together.
         restaged: snapshots made of one part alone.
-        disagreed: markers that vouched for something else than the bus told.
+        disagreed: markers that disagreed with what was received.
         dropped: messages of unknown publishers.
         messages: messages taken.
         followed: changes taken as they happened, and the seconds between the broker and here, in all.

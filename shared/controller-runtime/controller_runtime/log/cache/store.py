@@ -298,7 +298,7 @@ class World:
     ) -> list[Change[T]]:
         """Swap in a complete snapshot; keys absent from it are deletions.
 
-        An own write that the snapshot cannot know yet stays, and so does what the API server told directly and the
+        An own write that the snapshot cannot know yet stays, and so does what the API server answered directly and the
         publisher has not come to; as with own writes, only until the feed must have confirmed it. One that the
         snapshot has to know and does not hold is gone again.
 
@@ -387,7 +387,7 @@ class World:
         )
 
     def confirm(self, part: Part[T], upto: Version, now: float) -> list[Change[T]]:
-        """Take in that the feed has told everything up to a version: own writes it has not told of are gone again.
+        """Take in that the feed is complete up to a version: own writes that it lacks are gone again.
 
         The publisher need not have seen an object that was removed right after it was made.
         """

@@ -316,7 +316,7 @@ class DecisionRecord(Recorded):
         at: the clock that the pass was given.
         generation: of the object.
         woken_by: the change that brought the pass, in words; empty when it was none, as at a resync or a retry.
-        failing_since: when passes of the object began to fail, as the pass was told.
+        failing_since: when passes of the object began to fail, as the pass received it.
         settings: digest of the effective settings; their values are in the log under it.
         world: how far the world was, for questions that were not asked then.
         plan: canonical plan, as the reconcile engine writes it.

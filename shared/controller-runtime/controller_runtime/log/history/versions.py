@@ -67,7 +67,7 @@ class LoggedVersion:
     def is_version(self, wanted: Version) -> bool:
         """Whether this is exactly the version that was read.
 
-        By sequence and epoch, where it was read from the bus. What was read before it went over the bus is told by
+        By sequence and epoch, where it was read from the bus. What was read before it went over the bus is known by
         UID and resource version, because it may have been published in a later epoch.
         """
         if wanted.sequence is not None:
@@ -259,7 +259,7 @@ def fact_at(versions: Sequence[LoggedVersion], at: datetime) -> LoggedVersion | 
     """The fact that its own service knew at some time.
 
     A service knows its facts before they go over the bus, when they have neither sequence nor resource version to be
-    told by; the time of the observation tells them apart. One that does not tell it may have been observed at any
+    known by; the time of the observation distinguishes them. One that does not tell it may have been observed at any
     moment since the one before.
     """
     known: list[tuple[datetime, LoggedVersion]] = []

@@ -64,7 +64,7 @@ def _hash(key: Key, sequence: int) -> int:
 
 
 class Account:
-    """What the bus told a consumer of a part: which objects live, and in which message each lies."""
+    """What a consumer received of a part: which objects live, and in which message each lies."""
 
     __slots__ = ("_fold", "_sequences", "highest")
 

@@ -109,7 +109,7 @@ class MarkerWriter:
     async def claim(self, scope: Scope, stream_created: str, state_sequence: int) -> None:
         """Tell who publishes the part from now on, before anything else is written; vouch for nothing.
 
-        What another cluster or a second process writes afterwards can be told from what belongs to this one.
+        What another cluster or a second process writes afterwards can be distinguished from what belongs to this one.
 
         Raises:
             as `write`
@@ -232,7 +232,7 @@ class PublisherContext:
 
     Attributes:
         service: for facts, which service's.
-        loaded: told of all messages found in the stream when a session begins, once all were read.
+        loaded: receives all messages found in the stream when a session begins, once all were read.
     """
 
     setup: PublisherSetup

@@ -22,7 +22,7 @@ class Stored:
     Attributes:
         digest: short hash of the content.
         logged: sequence under which the history has this content.
-        stored: the broker's time, where it was told; an ack tells none.
+        stored: the broker's time, where it is known; an ack has none.
         gap: it tells that versions before it were not kept.
     """
 

@@ -37,7 +37,7 @@ class Publisher:
     Args:
         service: for facts, which service's.
         relist: asks the reflector for a list, which comes as `Restarted`.
-        loaded: told of all messages found in the stream when a session begins.
+        loaded: receives all messages found in the stream when a session begins.
     """
 
     def __init__(

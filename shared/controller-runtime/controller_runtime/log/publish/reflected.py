@@ -12,7 +12,7 @@ from controller_runtime.log.wire.part import Key, Part
 def reflect(
     kube: KubeClient, part: Part[Any], known: Callable[[Key], SourceVersion | None] = nothing_known
 ) -> Reflector[SourceVersion]:
-    """List and watch a part's selection; what is told of an object is what is published of it.
+    """List and watch a part's selection; what is kept of an object is what is published of it.
 
     Args:
         known: as for `published`.

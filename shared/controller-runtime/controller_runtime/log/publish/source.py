@@ -63,7 +63,7 @@ def published(
     """What makes of the part's objects, as Kubernetes sends them, the versions that they are, packed.
 
     Args:
-        known: the version that is held of an object; it is told again instead of an equal one.
+        known: the version that is held of an object; it is yielded again instead of an equal one.
     """
     packer = Packer()
 

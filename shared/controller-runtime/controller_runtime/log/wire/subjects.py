@@ -177,4 +177,4 @@ class Layout:
 
 
 DEFAULT_LAYOUT: Final = Layout()
-"""The layout of an installation that was told no other root."""
+"""The layout of an installation without another root."""

@@ -332,7 +332,7 @@ class Standing:
 
     Attributes:
         parts: every part that it holds, by name.
-        own: what it holds, or lacks, other than the bus told.
+        own: what it holds, or lacks, other than the bus delivered.
         stale: names of the parts that were not fresh.
     """
 
