@@ -388,28 +388,32 @@ async def test_one_broker_becomes_three_where_its_statefulset_was_deleted(
 @pytest.mark.spec("FW-537")
 async def test_one_broker_is_refused_while_there_are_volumes_of_three(real_cluster: RealCluster, api: RawApi) -> None:
     config = ("--kubeconfig", str(real_cluster.kubeconfig_for(User.KUBECTL)), "-n", "volumes-test", "--no-hooks")
-    one = ("upgrade", "--install", "engine", ENGINE, *config, "--create-namespace", "--take-ownership")
-    three = await helm(*one, "--set", "nats.replicas=3")
-    assert three.status == 0, three.errors
-    claims = "/api/v1/namespaces/volumes-test/persistentvolumeclaims"
-    # The StatefulSet controller makes it where one runs.
-    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-    metadata = {"name": "data-aim-engine-nats-1"}
-    await api.post(claims, {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec})
-    await api.until(f"{claims}/data-aim-engine-nats-1", lambda reply: reply.status == 200)
-    refused = await helm(*one)
-    assert refused.status != 0
-    selector = "-l app.kubernetes.io/name=aim-engine,app.kubernetes.io/component=nats"
-    assert f"`kubectl -n volumes-test delete pvc {selector}`, then this command again" in refused.errors
-    await api.delete("/apis/apps/v1/namespaces/volumes-test/statefulsets/aim-engine-nats")
-    await api.until_gone("/apis/apps/v1/namespaces/volumes-test/statefulsets/aim-engine-nats")
-    await api.delete(claims)
-    # Nothing here says that no pod uses them, which the claims wait for.
-    await api.merge(f"{claims}/data-aim-engine-nats-1", {"metadata": {"finalizers": None}})
-    await api.until_gone(f"{claims}/data-aim-engine-nats-1")
-    done = await helm(*one)
-    assert done.status == 0, done.errors
-    assert (await helm("uninstall", "engine", *config)).status == 0
+    upgrade = ("upgrade", "--install", "engine", ENGINE, *config, "--create-namespace", "--take-ownership", "--set")
+    try:
+        three = await helm(*upgrade, "nats.replicas=3")
+        assert three.status == 0, three.errors
+        claims = "/api/v1/namespaces/volumes-test/persistentvolumeclaims"
+        # The StatefulSet controller makes it where one runs.
+        spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+        metadata = {"name": "data-aim-engine-nats-1"}
+        claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
+        await api.post(claims, claim)
+        await api.until(f"{claims}/data-aim-engine-nats-1", lambda reply: reply.status == 200)
+        # Without a value, helm takes those of the release before.
+        refused = await helm(*upgrade, "nats.replicas=1")
+        assert refused.status != 0
+        selector = "-l app.kubernetes.io/name=aim-engine,app.kubernetes.io/component=nats"
+        assert f"`kubectl -n volumes-test delete pvc {selector}`, then this command again" in refused.errors
+        await api.delete("/apis/apps/v1/namespaces/volumes-test/statefulsets/aim-engine-nats")
+        await api.until_gone("/apis/apps/v1/namespaces/volumes-test/statefulsets/aim-engine-nats")
+        await api.delete(claims)
+        # Nothing here says that no pod uses them, which the claims wait for.
+        await api.merge(f"{claims}/data-aim-engine-nats-1", {"metadata": {"finalizers": None}})
+        await api.until_gone(f"{claims}/data-aim-engine-nats-1")
+        done = await helm(*upgrade, "nats.replicas=1")
+        assert done.status == 0, done.errors
+    finally:
+        assert (await helm("uninstall", "engine", *config)).status == 0
 
 
 @pytest.mark.spec("FW-539")

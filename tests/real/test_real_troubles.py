@@ -9,7 +9,7 @@ from aim_domain.kinds import AIM_SERVICE
 from aim_local.realcluster import RealCluster, User
 from controller_runtime import Kind, KubeClient
 from controller_runtime.api.meta import Resource
-from controller_runtime.kinds import LEASE, SECRET
+from controller_runtime.kinds import LEASE, ROLE_BINDING, SECRET
 from controller_runtime.kube.config import KubeconfigCredentials, from_kubeconfig
 from controller_runtime.kube.errors import ApiError
 from controller_runtime.manager.causes import Cause
@@ -34,14 +34,17 @@ async def test_words_of_a_real_api_server_become_lines_that_name_everything(
     connection = await from_kubeconfig(str(real_cluster.kubeconfig_for(User.SERVING)))
     role = "Role aim-engine-serving should grant"
     async with KubeClient(connection, service="serving") as kube:
+        # The object whose Secret may not be read reports that itself.
         with pytest.raises(ApiError):
             await kube.list(SECRET)
+        with pytest.raises(ApiError):
+            await kube.list(ROLE_BINDING)
         with pytest.raises(ApiError):
             await kube.get(LEASE, "aim-routing", namespace)
         found = [one.found for one in troubles(kube)]
         who = "ServiceAccount aim-system/aim-engine-serving may not"
         assert found == [
-            f"{who} list secrets in the whole cluster, which the Cluster{role}",
+            f"{who} list rolebindings.rbac.authorization.k8s.io in the whole cluster, which the Cluster{role}",
             f"{who} get leases.coordination.k8s.io in namespace {namespace}, which the {role}",
         ]
 
