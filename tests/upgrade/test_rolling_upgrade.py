@@ -25,6 +25,7 @@ from controller_runtime.replay import Replayed, Replayer, Verdict
 
 SEED = 20261123
 ACTS = 30
+DECIDED = {"serving", "routing"}
 """Creations, changes and deletions that this release alone takes part in."""
 ADDED = ("gateways/",)
 """Parts that this release reads and the former did not: its decisions record no position of them, so what today's code
@@ -87,6 +88,12 @@ async def test_a_rolling_upgrade_and_back_under_load_loses_nothing(tmp_path: Pat
         now = await rolled(site, exits, {name: site.stack[name] for name in SERVICES}, 1, "")
         first, acts = await last_decision(bus), load.acts
         await eventually(lambda: load.acts >= acts + ACTS or acting.done(), "this release has been at work")
+
+        async def decided() -> bool:
+            return {one.stored.record.service for one in await replayed(bus) if one.stored.sequence > first} > DECIDED
+
+        # Under load a service stores the records of its decisions later than it takes them.
+        await eventually(decided, "serving, routing and another have stored decisions")
         last = await last_decision(bus)
         await rolled(site, exits, now, 2, former)
         acting.cancel()
@@ -101,7 +108,7 @@ async def test_a_rolling_upgrade_and_back_under_load_loses_nothing(tmp_path: Pat
         unknown = [one.missing for one in results if one.verdict is Verdict.UNKNOWN]
         assert [missing for missing in unknown if not all(one.startswith(ADDED) for one in missing)] == []
         own = [one for one in results if first < one.stored.sequence <= last]
-        assert {one.stored.record.service for one in own} > {"serving", "routing"}
+        assert {one.stored.record.service for one in own} > DECIDED
         assert [(one.stored.record.key, one.differences) for one in own if one.verdict is not Verdict.SAME] == []
         replay = ("-m", "aim_cli", "replay")
         # Releases before FW-689 take all decisions when nothing is named.
