@@ -92,7 +92,7 @@ async def test_a_rolling_upgrade_and_back_under_load_loses_nothing(tmp_path: Pat
         async def decided() -> bool:
             return {one.stored.record.service for one in await replayed(bus) if one.stored.sequence > first} > DECIDED
 
-        # Under load a service stores the records of its decisions later than it takes them.
+        # What the load has done need not have had each of them decide yet; the replay below is to cover all.
         await eventually(decided, "serving, routing and another have stored decisions")
         last = await last_decision(bus)
         await rolled(site, exits, now, 2, former)
