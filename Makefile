@@ -2,8 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PACKAGES := shared/controller-runtime shared/oci-registry shared/domain \
-  services/model-sync services/discovery services/artifacts services/serving services/routing deploy/cli deploy/local deploy/packaging
+PACKAGES := $(patsubst %/pyproject.toml,%,$(wildcard shared/*/pyproject.toml services/*/pyproject.toml deploy/*/pyproject.toml))
 STAMP := $(VENV)/.setup-stamp
 # Processes of one checkout share their compiled code, whatever the environment says: starting a platform takes ten of them.
 export PYTHONDONTWRITEBYTECODE :=
@@ -13,13 +12,12 @@ COMMA := ,
 # Runs pytest, and a failed test once more by itself if it starts real programs: docs/development/flaky.md. Before -- stand
 # variables of the tests.
 LANE = PYTHONPATH=tests $(BIN)/python -m support.repeated lane "$@ $(MAKEOVERRIDES)"
-# Processes that run tests; the longest files of them.
+# Processes that run tests; the longest files of make test.
 WORKERS ?= $(shell expr 4 + $$(getconf _NPROCESSORS_ONLN))
-LONGEST := tests/chaos/test_service_leaders.py tests/e2e/test_killed_services.py tests/e2e/test_event_log.py \
-  tests/e2e/test_demo_command.py tests/integration/downloader/test_hub_download.py tests/integration/serving \
-  tests/integration/runtime tests/integration/downloader tests/unit/test_bad_values.py
+LONGEST := tests/chaos/test_service_leaders.py tests/e2e/test_killed_services.py tests/integration/serving \
+  tests/integration/runtime tests/unit/test_bad_values.py
 
-.PHONY: kube-assets node-assets node node-down test-node external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real used-permissions flaky test-registry test-alerts test-console test-replay test-upgrade compatibility lint format crds crds-check chart chart-check reference manifests image-packages images engine-images images-table images-push images-check test-built-images image-trees test-images sbom bench costs docs mutants spec-coverage lock clean
+.PHONY: test-clock test-downloads kube-assets node-assets node node-down test-node external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real used-permissions flaky test-registry test-alerts test-console test-replay test-upgrade compatibility lint format crds crds-check chart chart-check reference manifests image-packages images engine-images images-table images-push images-check test-built-images image-trees test-images sbom bench costs docs mutants spec-coverage lock clean
 
 setup: $(STAMP)
 
@@ -40,10 +38,19 @@ up: setup
 	  $(if $(filter command line,$(origin KUBECONFIG)),--kubeconfig "$(KUBECONFIG)") $(if $(ACTORS),--actors "$(ACTORS)")
 
 # The longest first, so that no core is left alone with one at the end. Most of them wait most of the time: for a lease, a
-# retry, the end of a process. So there are more workers than cores.
+# retry, the end of a process. So there are more workers than cores. End to end: the main job, and its processes killed;
+# make test-e2e has the rest.
 test: setup
 	$(LANE) -- --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder \
-	  $(LONGEST) tests/chaos tests/e2e tests/integration tests/controlplane tests/unit
+	  $(LONGEST) tests/e2e/test_demo_path.py tests/chaos tests/integration tests/controlplane tests/unit
+
+# Services whose wall clock is set, by Debian's libfaketime.
+test-clock: setup
+	$(LANE) -- tests/clock
+
+# The downloader as a process, with a Hub and S3 stores that fail in every way.
+test-downloads: setup
+	$(LANE) -- --numprocesses $(WORKERS) --dist loadfile tests/downloads
 
 # Plain data only: no process is started, no port is opened.
 test-unit: setup
@@ -51,7 +58,7 @@ test-unit: setup
 
 # Everything that can go wrong around the platform, as long as SECONDS allows: docs/development/chaos.md.
 # SEED repeats a run, ONLY=R6,R8 or ONLY=R1/serving-7 selects; CLUSTER=real takes real programs. CLUSTER=node: what goes
-# wrong on a real node, in eight minutes; ONLY=kubelet,registry selects by the names of the tests.
+# wrong on a real node, in ten minutes; ONLY=kubelet,registry selects by the names of the tests.
 chaos: setup
 ifeq ($(CLUSTER),node)
 	$(BIN)/python -m pytest tests/node/test_node_failures.py tests/node/test_node_failures_slow.py \

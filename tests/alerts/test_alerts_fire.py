@@ -11,9 +11,9 @@ from support.runtime_fixtures import MAPS, MODELS, model, seen
 from support.services import Platform, ServiceUnderTest
 from support.tiny_service import BROKEN
 
+from aim_domain.services import SERVICES
 from aim_local.apiserver import ControlPlane
 from aim_local.apiserver.faults import FaultRule, Latency, Refusal
-from aim_local.stack import SERVICES
 from controller_runtime import Key
 from controller_runtime.log.broker.connection import PubAck
 from controller_runtime.log.wire.subjects import DEFAULT_LAYOUT

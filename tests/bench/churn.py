@@ -29,7 +29,7 @@ from bench.usage import open_files, resident_mib
 from rich.console import Console
 
 from aim_domain import kinds
-from aim_local.stack import SERVICES
+from aim_domain.services import SERVICES
 from controller_runtime import Key
 
 _NAMESPACE: Final = "bench-churn"

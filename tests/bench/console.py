@@ -42,12 +42,12 @@ _PAGES: Final = {
 def objects(count: int) -> Iterator[JsonObject]:
     """A cluster whose services have everything that is made for them."""
 
-    def told() -> Iterator[JsonObject]:
+    def reported() -> Iterator[JsonObject]:
         for obj in cluster(count):
             yield obj
             yield from family(obj)
 
-    return islice(told(), count)
+    return islice(reported(), count)
 
 
 async def _page(session: aiohttp.ClientSession, path: str) -> tuple[float, int]:
@@ -83,9 +83,9 @@ async def _figures(place: Site, title: str) -> list[Figure]:
 async def measure(count: int) -> list[Figure]:
     """Fill a broker, and look at each page: a cluster of all kinds, and one of AIMServices alone."""
     found = list[Figure]()
-    for what, told in (("objects", objects(count)), ("services", islice(cluster(count), count))):
+    for what, reported in (("objects", objects(count)), ("services", islice(cluster(count), count))):
         with tempfile.TemporaryDirectory(prefix="aim-bench-") as folder:
-            async with site(Path(folder), told) as place:
+            async with site(Path(folder), reported) as place:
                 found += await _figures(place, f"{count:,} {what}")
     return found
 

@@ -1,6 +1,6 @@
 """A service that only notes when its reconcile is entered: ``python -m bench.event_probe``.
 
-It uses the whole runtime (ordered consumer, world, queue, worker) and consumes a part that discovery publishes. Each
+It uses the whole runtime (ordered consumer, cache, queue, worker) and consumes a part that discovery publishes. Each
 pass adds a line ``<resource version> <nanoseconds of the wall clock>`` to the file ``BENCH_PASSES``.
 """
 

@@ -52,7 +52,7 @@ _SAMPLES: Final = 240
 _RETENTION_HOURS: Final = 168
 _BUDGET: Final = StreamLimits().history_bytes
 _QUIET: Final = 0.5
-_SETTINGS: Final = PublisherSettings(marker_interval=1.0, watch_silence=3600.0, compare_interval=3600.0)
+_SETTINGS: Final = PublisherSettings(checkpoint_interval=1.0, watch_silence=3600.0, compare_interval=3600.0)
 _MESSAGE_FRAME: Final = 30
 _HEADER_FRAME: Final = 4
 _VERSION: Final = re.compile(rb'"resourceVersion":"\d+"')
@@ -229,7 +229,7 @@ async def _rest(bus: BusConnection, rest: Rest) -> tuple[float, float]:
     version = 1000
     form = published(rest.part)
     async with _publishing(bus, rest.part, objects) as publisher:
-        before, markers = await contents(bus), publisher.statistics.markers
+        before, checkpoints = await contents(bus), publisher.statistics.checkpoints
         for step in range(1, ROUNDS + 1):
             for number, obj in enumerate(objects):
                 version += 1
@@ -237,7 +237,7 @@ async def _rest(bus: BusConnection, rest: Rest) -> tuple[float, float]:
                 publisher.take(Upsert(form(objects[number]), str(version)))
         await _done(publisher)
         after = await contents(bus)
-        stored = after.published - before.published - (publisher.statistics.markers - markers)
+        stored = after.published - before.published - (publisher.statistics.checkpoints - checkpoints)
     scale = rest.rate / ROUNDS
     return (after.version_bytes - before.version_bytes) * scale, stored * scale
 
@@ -265,10 +265,10 @@ async def _publishing(bus: BusConnection, part: Part[Any], objects: Sequence[Jso
 
 
 async def _done(publisher: Publisher) -> None:
-    """Until a marker vouches for everything that was taken so far."""
-    markers = publisher.statistics.markers
+    """Until a checkpoint confirms everything that was taken so far."""
+    checkpoints = publisher.statistics.checkpoints
     async with asyncio.timeout(300):
-        while publisher.statistics.markers < markers + 2 or publisher.statistics.waiting:  # noqa: ASYNC110  # no event
+        while publisher.statistics.checkpoints < checkpoints + 2 or publisher.statistics.waiting:  # noqa: ASYNC110  # no event
             await asyncio.sleep(0.05)
 
 

@@ -8,7 +8,7 @@ from bench.ledger import Cost, Ledger
 from bench.site import Site
 from bench.usage import read_cpu
 
-from aim_local.stack import SERVICES
+from aim_domain.services import SERVICES
 
 SECONDS: Final = 30.0
 _CPU_GOAL: Final = 1.0

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from aim_local.stack import SERVICES
+from aim_domain.services import SERVICES
 from controller_runtime import JsonObject
 
 _READS: Final = frozenset({"get", "list"})

@@ -24,9 +24,8 @@ from bench.table import show
 from nats.aio.client import Client
 from rich.console import Console
 
-from aim_domain import kinds
+from aim_domain import kinds, services
 from aim_domain.parts import SERVICES
-from aim_local import stack
 from aim_local.nats import NatsServer
 from controller_runtime import Key, dumps
 from controller_runtime.log.history.decisions import DecisionRecord
@@ -79,7 +78,7 @@ def _version(key: Key, number: int) -> tuple[str, bytes, dict[str, str]]:
         key=key,
         verb=Verb.UPSERT,
         epoch=_EPOCH,
-        era=_EPOCH,
+        store_id=_EPOCH,
         uid=key.name,
         resource_version=str(number),
         previous=0,
@@ -158,7 +157,7 @@ async def measure(running: int, objects: int, events: int) -> list[Figure]:
             found = await _figures(f"{running} services", env)
             every = await _seconds(("replay", "--all"), env)
             found.append(Figure(f"{running} services", "aim replay --all", every, "s"))
-            for name in (*stack.SERVICES, "nats"):
+            for name in (*services.SERVICES, "nats"):
                 await place.stack[name].stop()
             copy = Path(folder, "log")
             leave = shutil.ignore_patterns("nats.conf")

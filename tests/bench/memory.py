@@ -6,7 +6,7 @@ from bench.figures import Figure
 from bench.site import Site
 from bench.usage import resident_mib
 
-from aim_local.stack import SERVICES
+from aim_domain.services import SERVICES
 
 _GOAL: Final = 130.0
 """P4: MiB per service at 1,000 AIMServices."""

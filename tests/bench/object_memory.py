@@ -48,10 +48,10 @@ from aim_domain.parts import (
     PREDICTOR_PODS,
 )
 from aim_domain.parts import SERVICES as AIM_SERVICES
+from aim_domain.services import SERVICES
 from aim_local.apiserver import EXTERNAL_CRDS, ControlPlane
 from aim_local.nats import NatsServer
 from aim_local.ports import HOST, free_ports
-from aim_local.stack import SERVICES
 from aim_model_sync.settings import ModelSyncSettings
 from controller_runtime import FACTS, JsonObject, Key, Part, ServiceDefinition, dumps, loads
 from controller_runtime.kube.kinds import ResourceKind
@@ -69,7 +69,7 @@ _START_PATIENCE: Final = 900.0
 """Seconds; machines that are used by others as well take their time, and memory is the same on them."""
 _QUIET_SECONDS: Final = 3.0
 _LOOK: Final = 0.05
-_QUIET: Final = PublisherSettings(marker_interval=2.0, watch_silence=3600.0, compare_interval=3600.0)
+_QUIET: Final = PublisherSettings(checkpoint_interval=2.0, watch_silence=3600.0, compare_interval=3600.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +214,7 @@ class Surroundings:
 
 @asynccontextmanager
 async def surroundings(folder: Path, subject: Subject, specimen: Specimen, count: int) -> AsyncIterator[Surroundings]:
-    """Fill both; what the service does not publish itself goes on being vouched for."""
+    """Fill both; what the service does not publish itself goes on being confirmed."""
     store = folder / "nats"
     store.mkdir(parents=True)
     unsynced = f'jetstream {{ store_dir: "{store}", max_file_store: 1TB }}'
@@ -265,7 +265,7 @@ def _fill(
 async def _publish(
     group: asyncio.TaskGroup, bus: BusConnection, plane: ControlPlane, held: list[tuple[Part[Any], list[JsonObject]]]
 ) -> dict[str, asyncio.Task[None]]:
-    """Publish all parts, and wait until each is vouched for."""
+    """Publish all parts, and wait until each is confirmed."""
     found = plane.store.get("namespaces", ("", "kube-system"))
     assert found is not None
     running: dict[str, asyncio.Task[None]] = {}
@@ -276,7 +276,7 @@ async def _publish(
         running[part.name] = group.create_task(publisher.run())
         publishers.append(publisher)
     async with asyncio.timeout(_START_PATIENCE):
-        while any(one.statistics.phase is not Phase.LIVE or not one.statistics.markers for one in publishers):  # noqa: ASYNC110
+        while any(one.statistics.phase is not Phase.LIVE or not one.statistics.checkpoints for one in publishers):  # noqa: ASYNC110
             await asyncio.sleep(_LOOK)
     return running
 
@@ -358,7 +358,7 @@ async def _follow(http: aiohttp.ClientSession, process: asyncio.subprocess.Proce
 def _is_idle(page: JsonObject) -> bool:
     if not page.get("leads") or not page["queues"]:
         return False
-    published = all(one["markers"] and not one["waiting"] for one in page["publishers"].values())
+    published = all(one["checkpoints"] and not one["waiting"] for one in page["publishers"].values())
     return published and all(not one["depth"] and not one["processing"] for one in page["queues"].values())
 
 

@@ -16,7 +16,7 @@ from bench.watcher import Arrivals, arrivals, is_running
 
 from aim_domain import kinds
 from aim_domain.naming import inference_service_name
-from aim_local.stack import SERVICES
+from aim_domain.services import SERVICES
 from controller_runtime import JsonObject, Key
 
 RATE: Final = 10.0

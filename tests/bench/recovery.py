@@ -9,7 +9,7 @@ from bench.figures import Figure
 from bench.ledger import Cost, Ledger
 from bench.site import Site
 
-from aim_local.stack import SERVICES
+from aim_domain.services import SERVICES
 from controller_runtime import JsonObject
 
 _READY_GOAL: Final = 3.0
@@ -84,8 +84,8 @@ async def _caught_up(site: Site, name: str) -> float:
 
 
 def _is_current(page: JsonObject) -> bool:
-    """Every publisher has vouched for its part, and no object waits for a pass."""
+    """Every publisher has confirmed its part, and no object waits for a pass."""
     if not page.get("leads") or not page["queues"]:
         return False
-    published = all(one["markers"] and not one["waiting"] for one in page["publishers"].values())
+    published = all(one["checkpoints"] and not one["waiting"] for one in page["publishers"].values())
     return published and all(not one["depth"] and not one["processing"] for one in page["queues"].values())

@@ -2,8 +2,8 @@
 
 PYTHONPATH=tests .venv/bin/python -m bench.scale          # about a minute
 
-Everything runs in this process: the world, the wakes, the work queue on virtual time, the worker with its decisions and
-the encoding of its records. Plans are carried out in the world alone, so writes are counted but cost nothing here.
+Everything runs in this process: the cache, the enqueues, the work queue on virtual time, the worker with its decisions
+and the encoding of its records. Plans are carried out in the cache alone, so writes are counted but cost nothing here.
 """
 
 import asyncio
@@ -18,14 +18,14 @@ import typer
 from bench.figures import Figure
 from bench.table import show
 from rich.console import Console
-from support.builders import NOW, BuiltWorld, condition, make, world_of
+from support.builders import condition, make
 from support.virtual_clock import VirtualClock
 
 from aim_discovery.service import definition
 from aim_discovery.settings import DiscoverySettings
 from aim_domain.kinds import AIM_CLUSTER_MODEL, AIM_SERVICE_TEMPLATE
 from aim_domain.parts import DISCOVERY_JOBS, NODES, TEMPLATES
-from controller_runtime import Change, Child, JsonObject, Key, Part, Plan, Shown, Verb, timestamp
+from controller_runtime import Change, Child, JsonObject, Key, Part, Plan, Predicate, Verb, timestamp
 from controller_runtime.kinds import JOB, NODE
 from controller_runtime.kinds import NAMESPACE as NAMESPACE_KIND
 from controller_runtime.log.history.decisions import DecisionRecord
@@ -36,6 +36,7 @@ from controller_runtime.reconcile.plan import Execution, Write, WriteResult
 from controller_runtime.reconcile.queue import WorkQueue
 from controller_runtime.reconcile.record import Records
 from controller_runtime.reconcile.worker import Worker
+from controller_runtime.testing import NOW, BuiltCache, cache_of
 
 _SYSTEM: Final = "aim-system"
 _JOB_LABELS: Final = {
@@ -61,9 +62,9 @@ class Tally:
 
 
 class Desk:
-    """Carries out plans in the world alone; everything else of the worker's surroundings is left out."""
+    """Carries out plans in the cache alone; everything else of the worker's surroundings is left out."""
 
-    def __init__(self, built: BuiltWorld, shown: Sequence[Shown[Any]], tally: Tally, limit: int) -> None:
+    def __init__(self, built: BuiltCache, shown: Sequence[Predicate[Any]], tally: Tally, limit: int) -> None:
         self.worker: Worker[Any] | None = None
         self._built = built
         self._shown = shown
@@ -74,7 +75,7 @@ class Desk:
     async def execute(self, target: Target, plan: Plan, **_: object) -> Execution:
         """Children that are missing, and the status if it differs."""
         writes = [self._create(target, child) for child in plan.children if not self._exists(child)]
-        live = self._built.world.get(target.part, _key(target.raw))
+        live = self._built.cache.get(target.part, _key(target.raw))
         if plan.status is not None and live is not None and not same_status(plan.status, live.raw.get("status") or {}):
             self.put(target.part, {**live.raw, "status": plan.status})
             self._tally.writes["status"] += 1
@@ -97,30 +98,30 @@ class Desk:
         self._tally.largest = max(self._tally.largest, len(record.to_json()))
 
     def put(self, part: Part[Any], obj: JsonObject) -> None:
-        """An object enters the world, and wakes whom it concerns."""
+        """An object enters the cache, and enqueues whom it concerns."""
         self._version += 1
         metadata = {**obj["metadata"], "resourceVersion": str(self._version)}
         body = {**obj, "metadata": metadata}
         version = Version(metadata["uid"], str(self._version), next(self._built.sequences), "e1")
-        self._dispatch(self._built.world.put(Entry.of(part, _key(body), body, version), 0.0))
+        self._dispatch(self._built.cache.put(Entry.of(part, _key(body), body, version), 0.0))
 
     def remove(self, part: Part[Any], key: Key) -> None:
         """An object is deleted."""
-        entry = self._built.world.get(part, key)
+        entry = self._built.cache.get(part, key)
         assert entry is not None
-        self._dispatch(self._built.world.absorb_deleted(part, key, entry.version.uid, 0.0))
+        self._dispatch(self._built.cache.absorb_deleted(part, key, entry.version.uid, 0.0))
 
     def _dispatch(self, changes: Iterable[Change[Any]]) -> None:
         assert self.worker is not None
-        router = ChangeRouter(self._built.world, self._shown, (self.worker.waking,))
+        router = ChangeRouter(self._built.cache, self._shown, (self.worker.enqueuer,))
         for change in changes:
             router.route(change)
 
     def _exists(self, child: Child) -> bool:
-        return self._built.world.get(child.part, Key(child.namespace, child.name)) is not None
+        return self._built.cache.get(child.part, Key(child.namespace, child.name)) is not None
 
     def _create(self, target: Target, child: Child) -> Write:
-        full = any(len(self._built.world.select(one.index, one.value)) >= one.most for one in child.quotas)
+        full = any(len(self._built.cache.select(one.index, one.value)) >= one.most for one in child.quotas)
         result = WriteResult.HELD if full else WriteResult.DONE
         self._tally.writes[result.value] += 1
         if not full:
@@ -132,9 +133,9 @@ class Desk:
 
 @dataclass
 class Load:
-    """A world, and the controller of namespaced templates at work in it."""
+    """A cache, and the controller of namespaced templates at work in it."""
 
-    built: BuiltWorld
+    built: BuiltCache
     desk: Desk
     queue: WorkQueue[Key]
     worker: Worker[Any]
@@ -211,14 +212,14 @@ async def loaded(templates: list[JsonObject], models: int, others: Iterable[Json
         *others,
         *templates,
     ]
-    built = world_of(declared.consumes, *crowd, indexes=declared.indexes)
+    built = cache_of(declared.consumes, *crowd, indexes=declared.indexes)
     clock, tally = VirtualClock(), Tally()
     queue: WorkQueue[Key] = WorkQueue(clock)
     reconciler = next(one for one in declared.reconcilers if one.part is TEMPLATES)
-    desk = Desk(built, definition(settings).shown, tally, settings.max_discovery_jobs)
+    desk = Desk(built, definition(settings).predicates, tally, settings.max_discovery_jobs)
     worker: Worker[Any] = Worker(
         reconciler,
-        built.world,
+        built.cache,
         queue,
         desk,  # type: ignore[arg-type]
         effects=desk,
@@ -285,10 +286,10 @@ async def measure_waiting(templates: int, models: int) -> list[Figure]:
     began = time.process_time()
     await load.minutes(1)
     figures = _figures(load, subject, "a minute", time.process_time() - began)
-    end = load.built.world.get(DISCOVERY_JOBS, _key(jobs[0]))
+    end = load.built.cache.get(DISCOVERY_JOBS, _key(jobs[0]))
     assert end is not None
     figures += await _cost(load, subject, "a slot", lambda: load.desk.remove(DISCOVERY_JOBS, end.key))
-    created = sum(1 for entry in load.built.world.all(DISCOVERY_JOBS) if entry.key.namespace != _SYSTEM)
+    created = sum(1 for entry in load.built.cache.all(DISCOVERY_JOBS) if entry.key.namespace != _SYSTEM)
     return [*figures, Figure(subject, "a slot: Jobs created", float(created), "")]
 
 

@@ -14,8 +14,9 @@ from bench.surroundings import ACTOR_DELAY, Surroundings, stack_settings
 from bench.watcher import Arrivals, arrivals, is_running
 
 from aim_domain import kinds
+from aim_domain.services import SERVICES
 from aim_local.demo.run import apply_all, demo_files, read_manifests
-from aim_local.stack import SERVICES, Stack, StackError, StackSettings
+from aim_local.stack import Stack, StackError, StackSettings
 from controller_runtime import JsonObject, Key, KubeClient, TransportSettings, loads
 from controller_runtime.kube.config import ConfigError, from_kubeconfig
 from controller_runtime.kube.kinds import ResourceKind

@@ -11,10 +11,10 @@ from typing import Final
 
 from rich.console import Console
 from rich.table import Table
+from support.cache_objects import widgets
 from support.nats import TEST_LIMITS, connected, eventually
 from support.publishing import Cluster, publishing
 from support.slow_disk import slow_disk
-from support.world_objects import widgets
 
 from aim_local.nats import NatsServer
 from controller_runtime.log.publish.state import PublisherSettings
@@ -26,7 +26,7 @@ _PATIENCE: Final = 300.0
 
 async def main(objects: int, seconds: float) -> None:
     """Publish, and print the counts."""
-    settings = PublisherSettings(marker_interval=2.0, limits=TEST_LIMITS)
+    settings = PublisherSettings(checkpoint_interval=2.0, limits=TEST_LIMITS)
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(NatsServer())
         disk, url = await stack.enter_async_context(slow_disk(server.port, seconds))
@@ -43,7 +43,7 @@ async def main(objects: int, seconds: float) -> None:
                 cluster.put(f"w{one}")
             publisher.take(cluster.listing())
             publishers.append(publisher)
-        await eventually(lambda: all(one.statistics.markers > 0 for one in publishers), "published", _PATIENCE, 0.2)
+        await eventually(lambda: all(one.statistics.checkpoints > 0 for one in publishers), "published", _PATIENCE, 0.2)
         took = time.monotonic() - began
         counts = [one.statistics for one in publishers]
         table = Table("objects", "per sync", "complete after", "re-reads", "sessions", "syncs", "at least", box=None)

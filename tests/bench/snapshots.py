@@ -1,4 +1,4 @@
-"""`python -m bench.snapshots`: how a world takes in snapshots of many, and of large, objects (FW-425).
+"""`python -m bench.snapshots`: how a cache takes in snapshots of many, and of large, objects (FW-425).
 
 A generation is a consumer made; one is what a snapshot needs. A session is a connection; a second one means that the
 broker cut the first.
@@ -15,9 +15,9 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 from support.bus_source import Source
+from support.cache_feed import feeding
+from support.cache_objects import widgets
 from support.nats import TEST_LIMITS
-from support.world_feed import feeding
-from support.world_objects import widgets
 
 from aim_local.nats import NatsServer
 from controller_runtime.log.broker.connection import BusConnection, BusSettings, connect
@@ -43,7 +43,7 @@ class Taken:
 
 
 async def measure_snapshot(count: int, size: int) -> Taken:
-    """Fill the state stream of a broker of its own, and feed a world from it."""
+    """Fill the state stream of a broker of its own, and feed a cache from it."""
     with tempfile.TemporaryDirectory(prefix="aim-bench-") as folder:
         # What is measured is reading, so that writes need not be synced.
         unsynced = f'jetstream {{ store_dir: "{folder}", max_file_store: 1TB }}'
@@ -82,7 +82,7 @@ async def _read(bus: BusConnection, count: int) -> Taken:
         try:
             async with asyncio.timeout(_PATIENCE):
                 await fed.feed.wait_synced()
-            assert fed.world.count(part) == count
+            assert fed.cache.count(part) == count
             seconds = time.monotonic() - began
         except TimeoutError:
             pass

@@ -14,7 +14,7 @@ from typing import Final
 
 import structlog
 from support.artifacts import ARTIFACT, SERVICE, TEAM, Cluster, namespace, seen
-from support.builders import NOW, make, owner
+from support.builders import make, owner
 from support.deciding import decide
 from support.eviction import limited, sized
 
@@ -24,6 +24,7 @@ from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACTS
 from controller_runtime import JsonObject, timestamp
 from controller_runtime.kinds import PERSISTENT_VOLUME_CLAIM
 from controller_runtime.log.wire.version import keep_decoded
+from controller_runtime.testing import NOW
 
 _SIZE: Final = 10
 """GiB of each artifact."""
@@ -89,8 +90,8 @@ def main() -> None:
         seconds = admitted(count, limit=limit)
         kind = "under a limit" if limit else "without a limit"
         print(f"{count} artifacts make their volumes {kind}: {seconds:.1f} s, {1000 * seconds / count:.1f} ms each")
-    told = ", ".join(f"{1000 * seconds:.0f}" for seconds in blocked(count))
-    print(f"a pass of the first, middle and last of {count} blocked, {count} evictable: {told} ms")
+    reported = ", ".join(f"{1000 * seconds:.0f}" for seconds in blocked(count))
+    print(f"a pass of the first, middle and last of {count} blocked, {count} evictable: {reported} ms")
 
 
 if __name__ == "__main__":

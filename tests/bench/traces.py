@@ -27,7 +27,7 @@ from rich.console import Console
 from support.otlp import Collector, collecting
 
 from aim_domain import kinds
-from aim_local.stack import SERVICES
+from aim_domain.services import SERVICES
 from controller_runtime import Key
 from controller_runtime.telemetry import tracing
 

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from support.cache_objects import widgets
 from support.nats import connected, eventually, new_layout
 from support.publisher_process import change
 from support.publishing import (
@@ -25,7 +26,6 @@ from support.publishing import (
     skipped,
     unnamed_holes,
 )
-from support.world_objects import widgets
 
 from aim_local.nats import NatsServer
 from controller_runtime.log.broker.connection import BusConnection

@@ -46,8 +46,8 @@ async def test_only_the_leader_works_and_the_follower_knows_as_much(stage: Platf
     for number in range(5):
         await seen(api, f"m{number}", f"image:{number}")
         assert await looker(stage, f"image:{number}") == leader.pid
-    world = await follower.until("/debug/world", lambda _, page: page["facts"]["objects"] == 5)
-    assert len(world["tinymodels"]["keys"]) == 5
+    cache = await follower.until("/debug/cache", lambda _, page: page["facts"]["objects"] == 5)
+    assert len(cache["tinymodels"]["keys"]) == 5
     queue = await follower.page("/debug/queue")
     assert (queue["leads"], queue["publishers"], queue["queues"]) == (False, {}, {})
     assert await follower.metric('leader_election_master_status{name="aim-tiny"}') == 0
@@ -73,7 +73,7 @@ async def test_a_successor_takes_over_when_the_leader_dies(stage: Platform, api:
     leader, follower = await pair(stage)
     await api.created(MODELS, model("before", "before:1"))
     await seen(api, "before", "before:1")
-    await follower.until("/debug/world", lambda _, page: page["facts"]["objects"] == 1)
+    await follower.until("/debug/cache", lambda _, page: page["facts"]["objects"] == 1)
     await leader.kill()
     await api.created(MODELS, model("after", "after:1"))
     await seen(api, "after", "after:1")
@@ -82,7 +82,7 @@ async def test_a_successor_takes_over_when_the_leader_dies(stage: Platform, api:
 
 
 @pytest.mark.spec("FW-485")
-async def test_a_successor_decides_about_nothing_that_its_predecessor_told_too_early(
+async def test_a_successor_decides_about_nothing_that_its_predecessor_reported_too_early(
     stage: Platform, api: RawApi
 ) -> None:
     leader = await stage.started("pod-0", LEADER_ELECT="true")
@@ -91,9 +91,9 @@ async def test_a_successor_decides_about_nothing_that_its_predecessor_told_too_e
     await follower.ready()
     await api.created(MODELS, model("qwen", "before:1"))
     await seen(api, "qwen", "before:1")
-    await follower.until("/debug/world", lambda _, page: page["tinymaps"]["objects"] == 1)
+    await follower.until("/debug/cache", lambda _, page: page["tinymaps"]["objects"] == 1)
     await leader.kill()
-    # Nobody publishes this; what the leader vouched for last is still fresh when the other one takes over.
+    # No process publishes this; what the leader confirmed last is still fresh when the other one takes over.
     await api.merge(f"{MODELS}/qwen", {"spec": {"image": "after:1"}})
     await seen(api, "qwen", "after:1")
     passes = [line["image"] for line in follower.lines if line["message"] == "looking"]
@@ -141,7 +141,7 @@ async def test_a_leader_that_slept_does_not_write_when_it_wakes(stage: Platform,
     await api.created(MODELS, model("slow", SLOW))
     await stage.until_looked(SLOW)
     sleeper.signal(signal.SIGSTOP)
-    # What it is about to do when it wakes: repair all of these, as the follower will have done meanwhile.
+    # What it is about to do when it enqueues: repair all of these, as the follower will have done meanwhile.
     for number in range(20):
         await api.delete(f"{MAPS}/m{number}")
     await follower.leads()
@@ -170,18 +170,18 @@ async def test_a_leader_that_slept_does_not_write_when_it_wakes(stage: Platform,
 
 @pytest.mark.spec("FW-407")
 async def test_two_that_both_believe_to_lead_neither_fight_fast_nor_die(stage: Platform, api: RawApi) -> None:
-    # Without elections nothing keeps the second from publishing; the markers' fence has to.
+    # Without elections nothing keeps the second from publishing; the checkpoints' fence has to.
     one = await stage.started("pod-0", NATS_HEARTBEAT="1s")
     await one.ready()
     two = await stage.started("pod-1", NATS_HEARTBEAT="1s")
     await two.ready()
 
-    def told(service: ServiceUnderTest) -> list[datetime]:
+    def reported(service: ServiceUnderTest) -> list[datetime]:
         lines = [line for line in service.lines if "another process publishes" in line["message"]]
         return [datetime.fromisoformat(line["timestamp"]) for line in lines]
 
-    await eventually(lambda: len(told(one) + told(two)) >= 4, "they supersede each other again and again")
-    for moments in (told(one), told(two)):
+    await eventually(lambda: len(reported(one) + reported(two)) >= 4, "they supersede each other again and again")
+    for moments in (reported(one), reported(two)):
         pauses = [(after - before).total_seconds() for before, after in pairwise(moments)]
         # By clocks of two kinds: the pause is a timer's, the moments are those of the log.
         assert all(pause > PAUSE - 0.1 for pause in pauses), pauses

@@ -42,7 +42,7 @@ def lines_of(found: Judged) -> Iterator[str]:
 
 def told(packages: str) -> JsonObject:
     """What a release says that it writes, by its own packages."""
-    script = str(Path(__file__).parent / "told.py")
+    script = str(Path(__file__).parent / "reported.py")
     env = {**os.environ, "PYTHONPATH": packages}
     done = subprocess.run([sys.executable, script], env=env, check=True, capture_output=True)
     found: JsonObject = json.loads(done.stdout)

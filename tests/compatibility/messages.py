@@ -19,7 +19,7 @@ _BY_MEMBER: Final = ("$defs", "properties", "required", "enum", "additionalPrope
 
 
 def compared(former: JsonObject, present: JsonObject) -> Iterator[Finding]:
-    """What breaks between what two releases say of themselves (`compatibility.told`)."""
+    """What breaks between what two releases say of themselves (`compatibility.reported`)."""
     for stream, config in former["streams"].items():
         if stream not in present["streams"]:
             yield Finding(f"stream {stream}", "", "is gone", _MISSED)
@@ -27,7 +27,7 @@ def compared(former: JsonObject, present: JsonObject) -> Iterator[Finding]:
             yield from _others(f"stream {stream}", config, present["streams"][stream], _TURNS, added=True)
     for members in ("subjects", "headers", "types"):
         yield from _others(members, former[members], present[members], _MISSED)
-    yield from _marker(former["marker"], present["marker"])
+    yield from _checkpoint(former["checkpoint"], present["checkpoint"])
     for name, schema in former["models"].items():
         yield from _models(name, schema, present["models"][name])
 
@@ -43,16 +43,16 @@ def _others(where: str, old: JsonObject, new: JsonObject, breaks: str, *, added:
             yield Finding(where, member, f"{new[member]!r} is new", breaks)
 
 
-def _marker(old: JsonObject, new: JsonObject) -> Iterator[Finding]:
+def _checkpoint(old: JsonObject, new: JsonObject) -> Iterator[Finding]:
     for member, field in old.items():
         if member not in new:
             if field["required"]:
-                yield Finding("marker", member, "is gone", _UNREAD)
+                yield Finding("checkpoint", member, "is gone", _UNREAD)
         elif new[member]["type"] != field["type"]:
-            yield Finding("marker", member, f"{field['type']} became {new[member]['type']}", _UNREAD)
+            yield Finding("checkpoint", member, f"{field['type']} became {new[member]['type']}", _UNREAD)
     for member, field in new.items():
         if field["required"] and not old.get(member, {}).get("required"):
-            yield Finding("marker", member, "is required now", _UNREAD)
+            yield Finding("checkpoint", member, "is required now", _UNREAD)
 
 
 def _models(name: str, old: JsonObject, new: JsonObject) -> Iterator[Finding]:

@@ -59,10 +59,10 @@ async def test_news_wait_while_somebody_types(browser: Tab, crowded: Site) -> No
     await browser.press("x")
     await crowded.feed.change(service("team-2", "newcomer", "Failed"))
 
-    async def is_told() -> bool:
+    async def is_reported() -> bool:
         return "team-2/newcomer" in await browser.evaluate("fetch(location.href).then((answer) => answer.text())")
 
-    await eventually(is_told, "the console knows the newcomer")
+    await eventually(is_reported, "the console knows the newcomer")
     await browser.evaluate("renew()")
     assert await browser.evaluate(f"{ROW}.length") == 0
     typed = await browser.evaluate("document.querySelector('input').value")
@@ -93,10 +93,10 @@ async def test_news_wait_while_something_is_selected(browser: Tab, crowded: Site
     await browser.evaluate("getSelection().selectAllChildren(document.querySelector('h1'))")
     await crowded.feed.change(service("team-4", "reader", "Failed"))
 
-    async def is_told() -> bool:
+    async def is_reported() -> bool:
         return "Failed" in await browser.evaluate("fetch(location.href).then((answer) => answer.text())")
 
-    await eventually(is_told, "the console knows the change")
+    await eventually(is_reported, "the console knows the change")
     await browser.evaluate("renew()")
     assert "Failed" not in await browser.evaluate("document.querySelector('h1').innerText")
     await browser.evaluate("getSelection().empty()")
@@ -104,7 +104,7 @@ async def test_news_wait_while_something_is_selected(browser: Tab, crowded: Site
 
 
 @pytest.mark.spec("FW-636", "FW-642")
-async def test_a_broker_that_is_away_is_told_and_comes_back(browser: Tab, tmp_path: Path, pictures: Path) -> None:
+async def test_a_broker_that_is_away_is_reported_and_comes_back(browser: Tab, tmp_path: Path, pictures: Path) -> None:
     async with site(tmp_path, cluster(3)) as small:
         await browser.look(1280, 800)
         await browser.open(small.address)

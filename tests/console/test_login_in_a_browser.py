@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from support.browser import Tab
 from support.console_objects import service
-from support.console_site import told
+from support.console_site import reported
 from support.controlplane import raw_api
 from support.hosted_console import Time, hosted_console, port_of
 from support.scraping import planted_token
@@ -29,7 +29,7 @@ async def test_the_form_leads_to_the_page_that_was_asked_for_and_its_end_back(
     await browser.send("Security.setIgnoreCertificateErrors", ignore=True)
     async with (
         ControlPlane() as plane,
-        told(tmp_path, [service("team-a", "chat")]) as (broker, feed),
+        reported(tmp_path, [service("team-a", "chat")]) as (broker, feed),
         raw_api(plane.url) as api,
         hosted_console(broker.url, Connection(plane.url, NoCredentials()), clock) as address,
     ):

@@ -13,24 +13,25 @@ from support.image_programs import IMAGES
 from support.images import image
 from support.stack import CLUSTER, started_platform
 
-from aim_local.stack import SERVICES, ClusterKind
+from aim_domain.services import SERVICES
+from aim_local.stack import ClusterKind
 
 _WRITABLE: Final = frozenset({"/tmp", "/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", "/proc"})
 _IN_A_CLUSTER: Final = "KUBERNETES_SERVICE_HOST"
 
 
-def told_by(pid: int, what: str) -> str:
+def reported_by(pid: int, what: str) -> str:
     return Path(f"/proc/{pid}/{what}").read_text(encoding="utf-8")
 
 
 def status(pid: int) -> dict[str, str]:
-    lines = (line.partition(":") for line in told_by(pid, "status").splitlines())
+    lines = (line.partition(":") for line in reported_by(pid, "status").splitlines())
     return {name: value.strip() for name, _, value in lines}
 
 
 def writable(pid: int) -> set[str]:
     """Mounts that a process may write to."""
-    lines = [line.split() for line in told_by(pid, "mountinfo").splitlines()]
+    lines = [line.split() for line in reported_by(pid, "mountinfo").splitlines()]
     return {one[4] for one in lines if "rw" in one[5].split(",") and not one[4].startswith("/proc/")}
 
 
@@ -44,12 +45,12 @@ async def test_a_service_has_the_user_the_rights_and_the_file_system_of_its_imag
     async with started_platform(tmp_path) as platform:
         for name in SERVICES:
             pid = platform.stack[name].pid
-            own, told = image(Path(IMAGES), name), status(pid)
+            own, reported = image(Path(IMAGES), name), status(pid)
             if os.geteuid() == 0:
-                assert {*told["Uid"].split(), *told["Gid"].split()} == {str(own.user)}
-            assert (told["CapEff"], told["NoNewPrivs"]) == ("0000000000000000", "1")
+                assert {*reported["Uid"].split(), *reported["Gid"].split()} == {str(own.user)}
+            assert (reported["CapEff"], reported["NoNewPrivs"]) == ("0000000000000000", "1")
             assert writable(pid) <= _WRITABLE
-            env, maps = told_by(pid, "environ"), told_by(pid, "maps")
+            env, maps = reported_by(pid, "environ"), reported_by(pid, "maps")
             assert "PYTHONPATH=/opt/aim/lib\0" in env
             assert (_IN_A_CLUSTER in env) is (CLUSTER is ClusterKind.REAL)
             assert ("KUBECONFIG=" in env) is (CLUSTER is not ClusterKind.REAL)

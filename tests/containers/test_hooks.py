@@ -14,7 +14,7 @@ from support.installed_chart import Installation
 from support.relays import relay
 from support.stack import Platform, started_platform
 
-from aim_local.stack import SERVICES
+from aim_domain.services import SERVICES
 from controller_runtime import JsonObject
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -72,8 +72,14 @@ def begun(pods: JsonObject) -> list[JsonObject]:
 def ended(pod: JsonObject, phase: str) -> JsonObject:
     [container] = pod["spec"]["containers"]
     state = {"terminated": {"exitCode": 0 if phase == "Succeeded" else 1, "reason": "Completed"}}
-    told = {"name": container["name"], "image": container["image"], "imageID": "", "ready": False, "restartCount": 0}
-    return {"phase": phase, "containerStatuses": [{**told, "state": state}]}
+    reported = {
+        "name": container["name"],
+        "image": container["image"],
+        "imageID": "",
+        "ready": False,
+        "restartCount": 0,
+    }
+    return {"phase": phase, "containerStatuses": [{**reported, "state": state}]}
 
 
 @pytest.mark.spec("FW-546")

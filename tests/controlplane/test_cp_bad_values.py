@@ -24,7 +24,7 @@ LARGEST = 1 << 20
 
 
 def tries(name: str) -> Iterator[tuple[Field, object, JsonObject]]:
-    """Field, value and the object with it, which is not of this world yet."""
+    """Field, value and the object with it, which is not of this cache yet."""
     base = variants()[name]
     fresh = {member: base[member] for member in ("apiVersion", "kind", "spec")}
     for number, field in enumerate(fields_of(base["kind"])):

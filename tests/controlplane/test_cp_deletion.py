@@ -90,7 +90,7 @@ async def test_orphans_stay(api: SuiteApi) -> None:
     assert "ownerReferences" not in (await api.get(f"{SECRETS}/child")).body["metadata"]
 
 
-async def test_jobs_orphan_their_pods_unless_told_otherwise(api: SuiteApi) -> None:
+async def test_jobs_orphan_their_pods_unless_asked_otherwise(api: SuiteApi) -> None:
     jobs = "/apis/batch/v1/namespaces/$ns/jobs"
     template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
     for name, query, survives in (("j", {}, True), ("k", {"propagationPolicy": "Background"}, False)):

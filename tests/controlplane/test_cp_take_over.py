@@ -11,6 +11,7 @@ from support.suite import Server, SuiteApi
 from aim_domain.parts import SERVICES, TEMPLATES
 from controller_runtime import (
     MERGE_PATCH,
+    Cache,
     Child,
     JsonObject,
     Key,
@@ -20,10 +21,9 @@ from controller_runtime import (
     Request,
     StatusOwnership,
     Transport,
-    World,
     load_connection,
 )
-from controller_runtime.reconcile.cache_access import Admission, WorldAccess
+from controller_runtime.reconcile.cache_access import Admission, CacheAccess
 from controller_runtime.reconcile.child import Target
 from controller_runtime.reconcile.events import EventWriter
 from controller_runtime.reconcile.executor import Executor
@@ -62,16 +62,16 @@ class Ours:
     writes_left: int = 1000
 
     def __post_init__(self) -> None:
-        world = World((SERVICES, TEMPLATES))
-        self.access = WorldAccess(world, lambda _: None)
-        self.world = world
+        cache = Cache((SERVICES, TEMPLATES))
+        self.access = CacheAccess(cache, lambda _: None)
+        self.cache = cache
         guarded = self.kube.guarded(self._seconds_to_write)
         reconciler = Reconciler("service", SERVICES, lambda *_: Plan(), status=self.ownership)
         self.executor = Executor(
             guarded,
             reconciler,
             field_manager=OURS,
-            world=self.access,
+            cache=self.access,
             admission=Admission(self.access, guarded),
             events=EventWriter(guarded, OURS),
         )
@@ -87,7 +87,7 @@ class Ours:
                 self.access.absorb(part, obj)
 
     async def execute(self, plan: Plan) -> Execution:
-        entry = self.world.get(SERVICES, Key(self.namespace, "chat"))
+        entry = self.cache.get(SERVICES, Key(self.namespace, "chat"))
         assert entry is not None
         self.transport.seen.clear()
         return await self.executor.execute(Target(SERVICES, entry.raw), plan)

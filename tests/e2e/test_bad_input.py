@@ -169,7 +169,7 @@ def _any_about(name: str, words: str, page: JsonObject) -> bool:
 
 
 @pytest.mark.spec("FW-474", "FW-478", "SV-186")
-async def test_what_is_admitted_and_cannot_be_served_is_told_once(platform: Platform) -> None:
+async def test_what_is_admitted_and_cannot_be_served_is_reported_once(platform: Platform) -> None:
     await platform.namespace("bad-values")
     for (path, body), *_ in ADMITTED:
         await platform.api.created(path, body)
@@ -177,8 +177,8 @@ async def test_what_is_admitted_and_cannot_be_served_is_told_once(platform: Plat
 
     for (path, body), type_, reason, words in ADMITTED:
         name = body["metadata"]["name"]
-        told = await platform.until(f"{path}/{name}", refused(type_, reason))
-        assert words in message(told, type_)
+        reported = await platform.until(f"{path}/{name}", refused(type_, reason))
+        assert words in message(reported, type_)
         space = body["metadata"].get("namespace", "default")
         # The status is written first, the Event follows.
         page = await platform.until(f"/api/v1/namespaces/{space}/events", partial(_any_about, name, words))

@@ -25,7 +25,7 @@ from typer.testing import CliRunner
 
 from aim_cli.__main__ import app
 from aim_cli.errors import Exit
-from aim_local.stack import SERVICES
+from aim_domain.services import SERVICES
 from controller_runtime import JsonObject
 from controller_runtime.log.broker.connection import inbox_prefix
 
@@ -60,9 +60,9 @@ class Echo:
             challenge = f'Bearer realm="http://{self.host}/token",service="echo"'
             return web.json_response({}, status=401, headers={"WWW-Authenticate": challenge})
         bare = sent.partition(" ")[2]
-        told = f"{sent}; {bare} and {_decoded(bare)} may not"
-        errors = {"errors": [{"code": "DENIED", "message": told, "detail": told}], "error": told}
-        return web.json_response(errors, status=403, headers={"X-Error-Code": "GatedRepo", "X-Error-Message": told})
+        reported = f"{sent}; {bare} and {_decoded(bare)} may not"
+        errors = {"errors": [{"code": "DENIED", "message": reported, "detail": reported}], "error": reported}
+        return web.json_response(errors, status=403, headers={"X-Error-Code": "GatedRepo", "X-Error-Message": reported})
 
 
 def _decoded(text: str) -> str:
@@ -96,10 +96,10 @@ def forms(text: str) -> tuple[bytes, ...]:
     return tuple(found)
 
 
-def where(told: Mapping[str, bytes], text: str) -> dict[str, bytes]:
+def where(reported: Mapping[str, bytes], text: str) -> dict[str, bytes]:
     """The surroundings of the text's first place, by what tells it."""
     found = {}
-    for name, content in told.items():
+    for name, content in reported.items():
         places = [place for place in map(content.find, forms(text)) if place >= 0]
         if places:
             found[name] = content[max(0, min(places) - 300) : min(places) + 100]
@@ -169,7 +169,7 @@ async def streamed(url: str) -> dict[str, bytes]:
     return found
 
 
-async def told(platform: Platform, echo: Echo) -> dict[str, bytes]:
+async def reported(platform: Platform, echo: Echo) -> dict[str, bytes]:
     """All that is told of the platform, but not by the objects that users and services write."""
     stack, found = platform.stack, {"traces": echo.traces}
     for service in SERVICES:
@@ -208,7 +208,7 @@ async def asked(platform: Platform, folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.spec("FW-343", "FW-596", "AR-352", "FW-619")
-async def test_no_credential_is_told(tmp_path: Path) -> None:
+async def test_no_credential_is_reported(tmp_path: Path) -> None:
     async with echoing() as echo:
         tracing = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{echo.host}", "OTEL_BSP_SCHEDULE_DELAY": "200"}
         async with started_platform(tmp_path / "platform", service_env=dict.fromkeys(SERVICES, tracing)) as platform:
@@ -222,7 +222,7 @@ async def test_no_credential_is_told(tmp_path: Path) -> None:
                 )
             await eventually(lambda: len(echo.asked) > 3 and bool(echo.traces), "everybody asked, and told of it")
             print(sorted(set(echo.asked)))
-            said, log = await told(platform, echo), await streamed(platform.stack.nats_url)
+            said, log = await reported(platform, echo), await streamed(platform.stack.nats_url)
             log |= await asked(platform, tmp_path)
     seen = where(log, f"{PLAIN}-value")
     assert {"stream AIM_STATE", "exported file"} <= seen.keys(), "the search finds what is there"

@@ -1,39 +1,11 @@
 """What an AIMService costs in writes: counts, which no machine changes much."""
 
-import asyncio
-from collections import Counter
-
 import pytest
-from support.stack import Platform
+from support.stack import Platform, at_rest
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 IMAGE = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"
-SERVICES = ("model-sync", "discovery", "artifacts", "serving", "routing")
-READS = {"get", "list", "watch"}
-
-
-async def written(platform: Platform) -> Counter[str]:
-    """Writes of the five services so far, by resource; Leases left out."""
-    report = await platform.stack.cluster.requests()
-    found: Counter[str] = Counter()
-    for one in report["requests"]:
-        resource = str(one["resource"]).partition(".")[0]
-        ours = str(one["userAgent"]).removeprefix("aim-") in SERVICES
-        if ours and one["verb"] not in READS and resource != "leases":
-            found[resource] += int(one["count"])
-    return found
-
-
-async def at_rest(platform: Platform) -> Counter[str]:
-    """The writes, once nobody has written for a second."""
-    before = await written(platform)
-    while True:
-        await asyncio.sleep(1)
-        now = await written(platform)
-        if now == before:
-            return now
-        before = now
 
 
 @pytest.mark.spec("FW-120", "FW-518", "RT-174", "SV-299")

@@ -23,13 +23,13 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 def processes_of(folder: Path) -> list[int]:
     """Live processes that carry the demo's folder in their command line or environment."""
-    marker = str(folder).encode()
+    checkpoint = str(folder).encode()
     found = []
     for place in Path("/proc").iterdir():
         if not place.name.isdecimal() or int(place.name) == os.getpid():
             continue
         try:
-            if marker in (place / "cmdline").read_bytes() + (place / "environ").read_bytes():
+            if checkpoint in (place / "cmdline").read_bytes() + (place / "environ").read_bytes():
                 found.append(int(place.name))
         except OSError:
             continue
@@ -82,7 +82,9 @@ def kill(folder: Path, program: str) -> None:
     os.kill(pid, signal.SIGKILL)
 
 
-async def test_it_answers_though_services_are_killed_stays_up_when_told_to_and_ends_on_ctrl_c(tmp_path: Path) -> None:
+async def test_it_answers_though_services_are_killed_stays_up_when_asked_to_and_ends_on_ctrl_c(
+    tmp_path: Path,
+) -> None:
     folder = tmp_path / "run"
     async with started(folder, env={"KEEP": "1"}) as process, ClientSession() as http:
         await printed(process, "AIMService")
@@ -138,7 +140,7 @@ async def test_the_end_of_the_api_server_ends_the_demo_only_where_the_objects_en
     await all_gone(folder)
 
 
-async def test_it_ends_with_the_parent_that_it_was_told(tmp_path: Path) -> None:
+async def test_it_ends_with_the_parent_that_it_was_given(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     script = f"{sys.executable} -m aim_local demo --keep --folder {folder} --parent $$; true"
     shell = await asyncio.create_subprocess_exec("sh", "-c", script, stdout=DEVNULL, stderr=DEVNULL)

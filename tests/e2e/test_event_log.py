@@ -21,7 +21,7 @@ from controller_runtime.replay import Replayer, Verdict
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-TOLD = """
+REPORTED = """
 apiVersion: aim.eai.amd.com/v1alpha1
 kind: AIMClusterModelSource
 metadata:
@@ -61,7 +61,7 @@ async def test_the_story_runs_through_the_five_services_in_one_trace(platform: P
     # source lists, so the model is catalogued, inspected and profiled on behalf of this trace.
     await platform.namespace("told")
     file = tmp_path / "told.yaml"
-    file.write_text(TOLD, encoding="utf-8")
+    file.write_text(REPORTED, encoding="utf-8")
     trace = await platform.apply([file])
     await platform.running(f"{OWN}/namespaces/told/aimservices/chat")
 
@@ -73,10 +73,10 @@ async def test_the_story_runs_through_the_five_services_in_one_trace(platform: P
 
     # The log has a version a moment after whoever watches Kubernetes.
     await eventually(is_logged, "the log has the end of the story")
-    told = await story()
+    reported = await story()
 
-    assert told.code == 0, told
-    lines = told.out.splitlines()
+    assert reported.code == 0, reported
+    lines = reported.out.splitlines()
     moments = [line for line in lines if not line.startswith("trace ")]
     assert [line[:12] for line in moments] == sorted(line[:12] for line in moments)
     assert any(line.endswith("created") for line in moments)
@@ -107,7 +107,7 @@ async def test_the_story_runs_through_the_five_services_in_one_trace(platform: P
 
 
 @pytest.mark.spec("FW-724", "FW-725", "FW-726")
-async def test_a_change_of_replicas_is_told_with_the_value_behind_it(platform: Platform) -> None:
+async def test_a_change_of_replicas_is_reported_with_the_value_behind_it(platform: Platform) -> None:
     await platform.namespace("rescaled")
     running = "vllm:num_requests_running"
     asked = {"backend": "opentelemetry", "metricNames": [running], "query": running}
@@ -122,8 +122,8 @@ async def test_a_change_of_replicas_is_told_with_the_value_behind_it(platform: P
     await platform.until(path, lambda obj: obj["status"]["runtime"].get("replicas") == "3/3 (1-3)")
 
     async def lines() -> list[str]:
-        told = await aim(platform, "timeline", "aimservice", "rescaled/chat")
-        return [line for line in told.out.splitlines() if "replicas 1 → 3" in line]
+        reported = await aim(platform, "timeline", "aimservice", "rescaled/chat")
+        return [line for line in reported.out.splitlines() if "replicas 1 → 3" in line]
 
     async def is_logged() -> bool:
         return bool(await lines())
@@ -144,7 +144,7 @@ async def test_a_change_of_replicas_is_told_with_the_value_behind_it(platform: P
 
 
 @pytest.mark.spec("FW-626")
-async def test_who_follows_a_story_is_told_as_it_goes_on(platform: Platform) -> None:
+async def test_a_follower_reads_a_story_as_it_goes_on(platform: Platform) -> None:
     await platform.namespace("followed")
     environment = {**os.environ, "AIM_NATS_URL": platform.stack.nats_url, "PYTHONUNBUFFERED": "1"}
     following = await asyncio.create_subprocess_exec(
@@ -155,14 +155,14 @@ async def test_who_follows_a_story_is_told_as_it_goes_on(platform: Platform) -> 
     try:
         await platform.service("followed", "chat", model={"image": IMAGE})
         async with asyncio.timeout(60):
-            told = [json.loads(await following.stdout.readline())]
-            while "→ Running" not in told[-1]["what"]:
-                told.append(json.loads(await following.stdout.readline()))
+            reported = [json.loads(await following.stdout.readline())]
+            while "→ Running" not in reported[-1]["what"]:
+                reported.append(json.loads(await following.stdout.readline()))
     finally:
         following.terminate()
         await following.wait()
-    assert "created" in [one["what"] for one in told]
-    assert len({tuple(one.values()) for one in told}) == len(told), "each moment once"
+    assert "created" in [one["what"] for one in reported]
+    assert len({tuple(one.values()) for one in reported}) == len(reported), "each moment once"
 
 
 @pytest.mark.spec("FW-619", "FW-620")

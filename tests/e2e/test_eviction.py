@@ -58,6 +58,6 @@ async def test_an_idle_artifact_makes_room_and_a_used_one_stays(platform: Platfo
     assert "aim.eai.amd.com/storage-claim" not in made["metadata"].get("annotations", {})
 
     events = (await platform.api.get(EVENTS)).body["items"]
-    told = {event["reason"]: event for event in events if event["reason"] in {"Evicted", "EvictionTriggered"}}
-    assert told["Evicted"]["involvedObject"]["uid"] == idle["metadata"]["uid"]
-    assert told["EvictionTriggered"]["involvedObject"]["uid"] == made["metadata"]["uid"]
+    reported = {event["reason"]: event for event in events if event["reason"] in {"Evicted", "EvictionTriggered"}}
+    assert reported["Evicted"]["involvedObject"]["uid"] == idle["metadata"]["uid"]
+    assert reported["EvictionTriggered"]["involvedObject"]["uid"] == made["metadata"]["uid"]

@@ -1,16 +1,22 @@
 """Every service may be killed at any moment: what it was doing is finished by its next start."""
 
 import asyncio
+from collections import Counter
+from typing import Final
 
 import pytest
-from support.stack import Platform
+from support.stack import Platform, at_rest
 
+from aim_domain.services import SERVICES
 from aim_local.demo.run import ask
-from aim_local.stack import SERVICES
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 IMAGE = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"
+CHECKPOINTS_LAST: Final = 31.0
+"""Seconds after which no checkpoint of a process that is gone confirms anything (FW-019)."""
+START_APART: Final = 3.0
+"""Seconds in which an object has its pass before the other services start."""
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -42,6 +48,27 @@ async def test_all_services_killed_at_once_finish_after_their_restart(platform: 
 
     service = await platform.running(path, 60)
     await platform.chat(service["status"]["routing"]["path"], "still there?")
+
+
+@pytest.mark.spec("FW-861")
+async def test_services_that_were_away_for_half_a_minute_cost_no_write(platform: Platform) -> None:
+    """As after a node's reboot or a new installation, where one of the five is the first to run."""
+    await platform.namespace("away")
+    await platform.running(await platform.service("away", "chat", model={"image": IMAGE}))
+    before = await at_rest(platform)
+    others = [platform.stack[name] for name in SERVICES if name != "artifacts"]
+    async with asyncio.TaskGroup() as group:
+        for process in others:
+            group.create_task(process.kill())
+    await asyncio.sleep(CHECKPOINTS_LAST)
+
+    await platform.kubectl("label", "aimartifacts,aimtemplatecaches", "--all", "-n", "away", "looked-at=once")
+    await asyncio.sleep(START_APART)
+    async with asyncio.TaskGroup() as group:
+        for process in others:
+            group.create_task(process.start())
+
+    assert await at_rest(platform) - before == Counter()
 
 
 @pytest.mark.parametrize("name", ["actors", "gateway"])

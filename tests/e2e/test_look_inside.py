@@ -83,17 +83,17 @@ async def test_of_what_is_not_there_yet(platform: Platform, tmp_path: Path) -> N
     file.write_text(SERVICE.format(name="second", image=IMAGE, more=""), encoding="utf-8")
     refused.write_text(SERVICE.format(name="third", image=IMAGE, more=", bogus: 1"), encoding="utf-8")
 
-    told = await aim("plan", "-f", str(file), "-f", str(refused), "-o", "json", *known)
+    reported = await aim("plan", "-f", str(file), "-f", str(refused), "-o", "json", *known)
 
-    assert told.code == 1
-    objects = {one["name"]: one for one in told.data["objects"]}
+    assert reported.code == 1
+    objects = {one["name"]: one for one in reported.data["objects"]}
     assert "bogus" in objects["third"]["refused"]
     second = objects["second"]
     assert (second["would"], second["path"]) == ("created", "/planned/second")
     # Of the namespace, or of the cluster where its catalogue has the image already.
     assert second["template"].startswith(("AIMServiceTemplate planned/", "AIMClusterServiceTemplate "))
     assert second["rejected"]
-    created = {(one["service"], one["what"].split()[0]) for one in told.data["steps"] if one["verb"] == "create"}
+    created = {(one["service"], one["what"].split()[0]) for one in reported.data["steps"] if one["verb"] == "create"}
     # The weights are there, so that nothing has to be waited for.
     assert created == {("serving", "InferenceService"), ("routing", "HTTPRoute")}
 
@@ -112,11 +112,11 @@ async def test_of_what_is_not_there_yet(platform: Platform, tmp_path: Path) -> N
 async def test_of_the_installation(platform: Platform) -> None:
     cluster, nats = ("--kubeconfig", str(platform.stack.kubeconfig)), ("--nats-url", platform.stack.nats_url)
 
-    told = await aim("doctor", "--wait", "30", "-o", "json", *cluster, *nats)
-    bad = [one for one in json.loads(told.out) if one["mark"] == "bad"]
-    assert (told.code, bad) == (0, [])
+    reported = await aim("doctor", "--wait", "30", "-o", "json", *cluster, *nats)
+    bad = [one for one in json.loads(reported.out) if one["mark"] == "bad"]
+    assert (reported.code, bad) == (0, [])
     assert {"Kubernetes", "definitions", "permissions", "streams", "freshness", "clocks"} <= {
-        one["about"] for one in json.loads(told.out)
+        one["about"] for one in json.loads(reported.out)
     }
     assert (await aim("doctor", "--pre", *cluster)).code == 0
 

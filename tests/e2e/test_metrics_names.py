@@ -7,7 +7,7 @@ import pytest
 from support.stack import Platform
 
 from aim_domain.metric_catalogue import BY_SERVICE
-from aim_local.stack import SERVICES
+from aim_domain.services import SERVICES
 from controller_runtime.telemetry.catalogue import FRAMEWORK
 
 OF_OBJECTS = {"aim_decisions_total", "aim_objects"}

@@ -67,10 +67,10 @@ async def test_a_path_belongs_to_the_older_of_two_namespaces(platform: Platform)
     await platform.until(held, is_accepted)
     refused = await service(guest, f"//{owner.upper()}/Chat/v1/", ["*.example.com"])
 
-    told = await platform.until(refused, lambda obj: route_condition(obj).get("reason") == "PathConflict")
-    assert f"namespace {owner}," in route_condition(told)["message"]
-    assert f"/{owner}/chat/v1 " in route_condition(told)["message"]
-    assert "routing" not in told["status"]
+    reported = await platform.until(refused, lambda obj: route_condition(obj).get("reason") == "PathConflict")
+    assert f"namespace {owner}," in route_condition(reported)["message"]
+    assert f"/{owner}/chat/v1 " in route_condition(reported)["message"]
+    assert "routing" not in reported["status"]
     assert await routes_of(guest) == []
     held_now = (await platform.api.get(held)).body
     assert held_now["status"]["routing"] == {"path": f"/{owner}/chat", "hostnames": ["chat.example.com"]}

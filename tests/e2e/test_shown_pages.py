@@ -9,7 +9,7 @@ import pytest
 import yaml
 from support.old_objects import old_body
 from support.shown import DOCS, PAGES, ROOT, commands, name_of, objects
-from support.shown_commands import ELSEWHERE, is_elsewhere, told_where
+from support.shown_commands import ELSEWHERE, is_elsewhere, reported_where
 from support.stack import OWN, Platform, status_of
 
 from aim_domain import API_VERSION
@@ -94,7 +94,7 @@ async def test_what_a_page_shows_runs(
         return
     if shutil.which("kubectl") is None:
         pytest.skip("no kubectl on this machine")
-    shell = told_where(platform, monkeypatch, tmp_path)
+    shell = reported_where(platform, monkeypatch, tmp_path)
     await namespaces(platform, shown)
     await shell.prepared(typed)
     await created_and(platform, shown, {"AIMService"})
@@ -119,7 +119,7 @@ async def test_what_the_objects_of_this_platform_say_is_explained(platform: Plat
     unknown = set()
     for kind in OWN_KINDS:
         for obj in (await platform.api.get(f"{OWN}/{kind.plural}")).body["items"]:
-            for told in (obj.get("status") or {}).get("conditions", ()):
-                if told["type"] not in conditions_of(kind.kind) or told["reason"] not in known:
-                    unknown.add((kind.kind, told["type"], told["reason"]))
+            for reported in (obj.get("status") or {}).get("conditions", ()):
+                if reported["type"] not in conditions_of(kind.kind) or reported["reason"] not in known:
+                    unknown.add((kind.kind, reported["type"], reported["reason"]))
     assert unknown == set()

@@ -12,8 +12,8 @@ from support.nats import eventually
 from support.otlp import Collector, Trace, collecting
 from support.stack import OWN, Platform, started_platform
 
+from aim_domain.services import SERVICES
 from aim_local.demo.run import demo_files
-from aim_local.stack import SERVICES
 from controller_runtime.telemetry import tracing
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -129,12 +129,12 @@ async def test_who_names_a_trace_has_its_root(traced: Traced) -> None:
     await traced.platform.running(f"{OWN}/namespaces/demo/aimservices/qwen-chat")
 
     (root,) = exported.get_finished_spans()
-    told = f"{root.context.trace_id:032x}", f"{root.context.span_id:016x}"
+    reported = f"{root.context.trace_id:032x}", f"{root.context.span_id:016x}"
 
     def is_whole() -> bool:
         """But for the root, which went elsewhere."""
         trace = traced.collector.trace(trace_id)
-        return not trace.roots and {(one.trace, one.parent) for one in trace.orphans} == {told}
+        return not trace.roots and {(one.trace, one.parent) for one in trace.orphans} == {reported}
 
     await eventually(is_whole, "all spans lead to the root")
 

@@ -1,10 +1,7 @@
 """`aim why` on a living platform: the cause first, in the words of whoever decided it, with what to do."""
 
-import asyncio
-import sys
-from dataclasses import dataclass
-
 import pytest
+from support.said import why
 from support.stack import Platform
 
 from controller_runtime import loads
@@ -12,28 +9,6 @@ from controller_runtime import loads
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 IMAGE = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"
-
-
-@dataclass(frozen=True)
-class Said:
-    """What the command printed, and how it ended."""
-
-    code: int
-    lines: list[str]
-    errors: str
-
-
-async def why(platform: Platform, *words: str) -> Said:
-    kubeconfig = str(platform.stack.kubeconfig)
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "aim_cli", "why", *words, "--kubeconfig", kubeconfig),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    async with asyncio.timeout(60):
-        out, err = await process.communicate()
-    assert process.returncode is not None
-    return Said(process.returncode, out.decode().splitlines(), err.decode())
 
 
 @pytest.mark.spec("FW-551", "FW-552", "FW-553", "FW-556", "FW-600", "FW-601", "FW-606")
@@ -49,17 +24,17 @@ async def test_from_a_service_to_a_refused_token(platform: Platform) -> None:
     kinds = [line.split()[1] for line in said.lines if line.startswith(("because ", "so "))]
     assert kinds == ["AIMArtifact", "AIMTemplateCache", "AIMService"]
     assert "DownloadJobPodsReady=False AuthError" in said.lines[1]
-    assert said.lines[2].startswith("do      correct the token or the keys")
+    assert said.lines[2].startswith("do      correct the Secret that env of the service or of its runtime config names")
     assert "says aim-serving" in next(line for line in said.lines if line.startswith("so      AIMService"))
     assert "not known without the event log" in said.errors
 
     # As kubectl names it, as data, and with the log.
     known = await why(platform, "aimsvc/chat", "-n", "why", "-o", "json", "--nats-url", platform.stack.nats_url)
     assert (known.code, known.errors) == (1, "")
-    told = loads("".join(known.lines))
-    assert [link["object"]["kind"] for link in told["ways"][0]] == kinds
-    assert {one["service"] for one in told["decided"]} == {"artifacts", "serving"}
-    assert all(one["read"] for one in told["decided"])
+    reported = loads("".join(known.lines))
+    assert [link["object"]["kind"] for link in reported["ways"][0]] == kinds
+    assert {one["service"] for one in reported["decided"]} == {"artifacts", "serving"}
+    assert all(one["read"] for one in reported["decided"])
 
 
 @pytest.mark.spec("FW-551", "FW-556", "FW-602", "FW-696")

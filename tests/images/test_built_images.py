@@ -16,6 +16,7 @@ import pytest
 from support import docker_registry
 from support.built_images import ROOT, Unpacker, files, images, settings
 
+from aim_domain.services import SERVICES
 from aim_local.ports import free_port
 from aim_local.registry.images import DEMO_IMAGES, discovery_log
 from aim_packaging.images import table
@@ -23,7 +24,6 @@ from aim_packaging.images.commands import LAYOUT, NAMES, path_of
 from aim_packaging.images.layout import INDEX, Image, Layout
 from aim_packaging.tree import module_of
 
-SERVICES = ("model-sync", "discovery", "artifacts", "serving", "routing")
 SHELLS = {"sh", "bash", "dash", "busybox", "ash"}
 DUMMY = "docker.io/amdenterpriseai/aim-dummy:0.1.0"
 QWEN = "docker.io/amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"

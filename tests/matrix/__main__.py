@@ -110,8 +110,8 @@ class Run:
             site.heal()
             await site.erase()
         except Exception as error:
-            told = traceback.format_exception(error)[-_TRACE:]
-            return Outcome(differences=["".join(told)])
+            reported = traceback.format_exception(error)[-_TRACE:]
+            return Outcome(differences=["".join(reported)])
         return outcome
 
     async def _run(self, case: Case, site: Site | None) -> Outcome:

@@ -29,9 +29,9 @@ async def _taken_away(site: Site, _: random.Random) -> Outcome:
     [child] = [obj for obj in site.story() if obj["kind"] == "InferenceService" and _owner(obj) == "own"]
     name = child["metadata"]["name"]
     await site.api.delete(f"/apis/{child['apiVersion']}/namespaces/{NAMESPACE}/inferenceservices/{name}")
-    differences += await _until_told(site, site.divergence, "missing: InferenceService")
+    differences += await _until_answered(site, site.divergence, "missing: InferenceService")
     judged = await judge(site)
-    differences += _untold(judged.wanted, "service would write for matrix/own", f"InferenceService {name}")
+    differences += _unreported(judged.wanted, "service would write for matrix/own", f"InferenceService {name}")
     site.heal()
     differences += await site.converged()
     return Outcome(Counter({"child taken away": 1}), judged.plans, differences)
@@ -46,7 +46,7 @@ async def _added(site: Site, _: random.Random) -> Outcome:
     await site.api.created(path, _config_map("extra"))
     await site.api.created(path, _config_map("orphan", ownerReferences=[absent], **_HELD))
     for text in ("extra: ConfigMap matrix/extra", "orphan: ConfigMap matrix/orphan"):
-        differences += await _until_told(site, site.divergence, text)
+        differences += await _until_answered(site, site.divergence, text)
     await site.api.merge(f"{path}/orphan", {"metadata": {"finalizers": None}})
     return Outcome(Counter({"extra object": 1, "orphan": 1}), len(site.story()), differences)
 
@@ -56,7 +56,7 @@ async def _files(site: Site, _: random.Random) -> Outcome:
     before = usage(site)
     async with _connections(site.stack["serving"].url, MOST_DESCRIPTORS + 4):
         await asyncio.sleep(1.0)
-        differences = _untold(grown(before, usage(site)), "serving", "more open files")
+        differences = _unreported(grown(before, usage(site)), "serving", "more open files")
     return Outcome(Counter({"open connection": MOST_DESCRIPTORS + 4}), len(before), differences)
 
 
@@ -74,7 +74,7 @@ async def _memory(site: Site, _: random.Random) -> Outcome:
             env=[{"name": "LARGE", "value": _text(number)}],
         )
         await site.api.created(f"{OWN}/namespaces/{NAMESPACE}/aimservices", large)
-    differences = await _until_told(site, lambda: grown(before, usage(site)), "serving grew by")
+    differences = await _until_answered(site, lambda: grown(before, usage(site)), "serving grew by")
     return Outcome(Counter({"large object": count}), len(before), differences)
 
 
@@ -102,14 +102,14 @@ async def _connections(url: str, count: int) -> AsyncIterator[None]:
             writer.transport.abort()
 
 
-async def _until_told(site: Site, told: Callable[[], Sequence[str]], *words: str) -> list[str]:
+async def _until_answered(site: Site, reported: Callable[[], Sequence[str]], *words: str) -> list[str]:
     """Wait until one of the texts has the words; else that none has."""
-    await site.mirror.until(lambda: not _untold(told(), *words), _PATIENCE * site.patience)
-    return _untold(told(), *words)
+    await site.mirror.until(lambda: not _unreported(reported(), *words), _PATIENCE * site.patience)
+    return _unreported(reported(), *words)
 
 
-def _untold(told: Iterable[str], *words: str) -> list[str]:
-    texts = list(told)
+def _unreported(reported: Iterable[str], *words: str) -> list[str]:
+    texts = list(reported)
     found = any(all(word in text for word in words) for text in texts)
     return [] if found else [f"nobody tells {' … '.join(words)}: {texts}"]
 

@@ -42,7 +42,7 @@ class Seen(NamedTuple):
 
 
 class Mirror:
-    """All objects of `CHILDREN`; whoever waits is woken by each change."""
+    """All objects of `CHILDREN`; what waits is enqueued by each change."""
 
     def __init__(self) -> None:
         self.objects: dict[ObjectKey, JsonObject] = {}

@@ -1,4 +1,4 @@
-"""Every object is decided about once more, by the code of the services over the world as the bus has it.
+"""Every object is decided about once more, by the code of the services over the cache as the bus has it.
 
 Where all is done, no plan wants to write. The services' own executor judges that: one that may not write stops at the
 first write that it would have sent.
@@ -18,15 +18,15 @@ from matrix.site import Site
 from support.deciding import decide
 
 from aim_cli.services import services
-from controller_runtime import ClassifiedError, JsonObject, Key, KubeClient, Reconciler, ServiceDefinition, World
+from controller_runtime import Cache, ClassifiedError, JsonObject, Key, KubeClient, Reconciler, ServiceDefinition
 from controller_runtime.log.broker.connection import BusSettings, connect
-from controller_runtime.log.cache.feed import WorldFeed
-from controller_runtime.log.cache.view import WorldView
+from controller_runtime.log.cache.feed import CacheFeed
+from controller_runtime.log.cache.view import CacheView
 from controller_runtime.log.wire.part import published_form
 from controller_runtime.log.wire.version import Entry
 from controller_runtime.manager.effects import FACTS_BY_OWNER
 from controller_runtime.manager.settings import load
-from controller_runtime.reconcile.cache_access import Admission, WorldAccess
+from controller_runtime.reconcile.cache_access import Admission, CacheAccess
 from controller_runtime.reconcile.child import Target
 from controller_runtime.reconcile.events import EventWriter
 from controller_runtime.reconcile.executor import Executor
@@ -63,38 +63,38 @@ async def judge(site: Site) -> Judged:
     """Decide about every object of every reconciler."""
     judged = Judged(0, [])
     for definition in declared(site):
-        async with _world(site, definition) as world:
-            if world is None:
+        async with _cache(site, definition) as cache:
+            if cache is None:
                 judged.wanted.append(f"the world of {definition.name} does not become fresh")
                 continue
-            judged.wanted += behind(world, site.mirror.objects)
+            judged.wanted += behind(cache, site.mirror.objects)
             for reconciler in definition.reconcilers:
-                await _judge_reconciler(site, definition, reconciler, world, judged)
+                await _judge_reconciler(site, definition, reconciler, cache, judged)
     return judged
 
 
 @asynccontextmanager
-async def _world(site: Site, definition: ServiceDefinition) -> AsyncIterator[World | None]:
+async def _cache(site: Site, definition: ServiceDefinition) -> AsyncIterator[Cache | None]:
     """What a service that starts now knows; ``None``: it gets to know nothing."""
-    world = World(definition.consumes, (*definition.indexes, FACTS_BY_OWNER))
+    cache = Cache(definition.consumes, (*definition.indexes, FACTS_BY_OWNER))
     async with connect(BusSettings.of_urls(site.stack.nats_url, "matrix")) as bus:
-        feed = WorldFeed(world, bus, definition.name, lambda _: None, None)
+        feed = CacheFeed(cache, bus, definition.name, lambda _: None, None)
         feeding = asyncio.create_task(feed.run())
         try:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_FRESH_SECONDS * site.patience):
                     await feed.wait_synced()
-            yield world if all(part.fresh for part in feed.statistics.parts) else None
+            yield cache if all(part.fresh for part in feed.statistics.parts) else None
         finally:
             feeding.cancel()
             await asyncio.gather(feeding, return_exceptions=True)
 
 
-def behind(world: World, present: Mapping[ObjectKey, JsonObject]) -> list[str]:
+def behind(cache: Cache, present: Mapping[ObjectKey, JsonObject]) -> list[str]:
     """Objects that the bus lacks, or of which it holds something else than the API server."""
     found = []
-    for part in world.parts:
-        held = {entry.key: entry for entry in world.all(part)}
+    for part in cache.parts:
+        held = {entry.key: entry for entry in cache.all(part)}
         for key, obj in present.items():
             if key.kind != part.kind.kind or obj["apiVersion"] != part.kind.api_version:
                 continue
@@ -113,34 +113,34 @@ def _content(obj: JsonObject) -> JsonObject:
 
 
 async def _judge_reconciler(
-    site: Site, definition: ServiceDefinition, reconciler: Reconciler[Any], world: World, judged: Judged
+    site: Site, definition: ServiceDefinition, reconciler: Reconciler[Any], cache: Cache, judged: Judged
 ) -> None:
-    executor = _executor(site.client, definition, reconciler, world)
-    for entry in world.all(reconciler.part):
-        if wanted := await _wanted(executor, reconciler, world, entry):
+    executor = _executor(site.client, definition, reconciler, cache)
+    for entry in cache.all(reconciler.part):
+        if wanted := await _wanted(executor, reconciler, cache, entry):
             judged.wanted.append(f"{reconciler.controller} would write for {entry.key}: {wanted}")
         judged.plans += 1
 
 
-def _executor(client: KubeClient, definition: ServiceDefinition, reconciler: Reconciler[Any], world: World) -> Executor:
+def _executor(client: KubeClient, definition: ServiceDefinition, reconciler: Reconciler[Any], cache: Cache) -> Executor:
     guarded = client.guarded(lambda: 0.0)
-    access = WorldAccess(world, lambda _: None)
+    access = CacheAccess(cache, lambda _: None)
     return Executor(
         guarded,
         reconciler,
         field_manager=definition.field_manager,
-        world=access,
+        cache=access,
         admission=Admission(access, guarded),
         events=EventWriter(guarded, definition.field_manager),
     )
 
 
-async def _wanted(executor: Executor, reconciler: Reconciler[Any], world: World, entry: Entry[Any]) -> str:
+async def _wanted(executor: Executor, reconciler: Reconciler[Any], cache: Cache, entry: Entry[Any]) -> str:
     """What the plan wants to write; empty if nothing."""
     obj = entry.decode()
     if isinstance(obj, ClassifiedError):
         return ""
-    plan = replace(decide(reconciler, obj, WorldView(world), datetime.now(UTC)), events=())
+    plan = replace(decide(reconciler, obj, CacheView(cache), datetime.now(UTC)), events=())
     execution = await executor.execute(Target(reconciler.part, entry.raw), plan)
     if execution.drop is not Drop.NOT_LEADER:
         return ""

@@ -17,7 +17,7 @@ from matrix.site import Site
 _TESTS: Final = Path(__file__).parents[1]
 _PASSED: Final = re.compile(r"(\d+) passed")
 _TIMEOUT: Final = 240.0
-_TOLD: Final = 25
+_REPORTED: Final = 25
 """Lines of a failing run that are told; its falsifying example is among them."""
 
 
@@ -40,7 +40,7 @@ async def _explore(file: Path, _: Site | None, chance: random.Random) -> Outcome
     passed = _PASSED.search(text)
     outcome = Outcome(Counter({"random seed": 1}), int(passed[1]) if passed else 0)
     if process.returncode:
-        outcome.differences = text.splitlines()[-_TOLD:]
+        outcome.differences = text.splitlines()[-_REPORTED:]
     return outcome
 
 

@@ -10,7 +10,7 @@ from typing import Final
 from matrix.case import Case, Outcome, Scenario
 from matrix.site import Site
 
-from aim_local.stack import SERVICES
+from aim_domain.services import SERVICES
 
 _MOST_WRITES: Final = {"model-sync": 12, "discovery": 22, "artifacts": 72, "serving": 52, "routing": 22}
 """At least what each service writes for the story, so that every write is somebody's last: `_unreached` sees to it."""

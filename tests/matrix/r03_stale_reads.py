@@ -1,4 +1,4 @@
-"""Services see a world that is up to fifty versions old, and must not undo what they have done since."""
+"""Services see a cache that is up to fifty versions old, and must not undo what they have done since."""
 
 import random
 from collections import Counter

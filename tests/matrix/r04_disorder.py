@@ -11,7 +11,7 @@ from matrix.bus_frames import Jumbling, Meddler
 from matrix.case import Case, Outcome, Scenario
 from matrix.site import RELISTED, Site
 
-from aim_local.stack import SERVICES
+from aim_domain.services import SERVICES
 
 _EACH: Final = 6
 _MORE: Final = 1.10
@@ -29,13 +29,13 @@ async def _jumble(number: int, site: Site, chance: random.Random) -> Outcome:
         bus.meddle(jumbling)
     # Meddlers begin by breaking connections, which is another row's subject.
     await site.settled()
-    differences, most = await _told(site), _MORE * site.most_writes
+    differences, most = await _reported(site), _MORE * site.most_writes
     writes = [_writes(site)]
     # On a busy machine more states last long enough to be told, now and then; what is written again and again is so
     # each time.
     while not differences and writes[-1] > most and len(writes) < _TRIES:
         await site.erase()
-        differences = await _told(site)
+        differences = await _reported(site)
         writes.append(_writes(site))
     if min(writes) > most:
         differences.append(f"{' and '.join(map(str, writes))} writes instead of {site.most_writes}")
@@ -47,7 +47,7 @@ async def _jumble(number: int, site: Site, chance: random.Random) -> Outcome:
     )
 
 
-async def _told(site: Site) -> list[str]:
+async def _reported(site: Site) -> list[str]:
     site.proxy.written.clear()
     await site.tell()
     return await site.converged(RELISTED)

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from matrix.case import Case, Outcome, Scenario
 from matrix.site import NAMESPACE, Site
 
-from aim_local.stack import SERVICES
+from aim_domain.services import SERVICES
 from controller_runtime.log.broker.connection import BusSettings, connect
 from controller_runtime.log.wire.subjects import DEFAULT_LAYOUT
 

@@ -12,7 +12,7 @@ from matrix.api_proxy import acting_without_lease, requests_of
 from matrix.case import Case, Outcome, Scenario
 from matrix.site import STEADY_SECONDS, Site
 
-from aim_local.stack import SERVICES
+from aim_domain.services import SERVICES
 
 _API_SERVERS: Final = ("control-plane", "kube-apiserver", "etcd")
 _PAUSED: Final = (*SERVICES, "nats", "api-server")
@@ -60,7 +60,7 @@ def most_seconds(clean: float, resumed: float, patience: float) -> float:
 
 
 async def _two_leaders(name: str, site: Site, _: random.Random) -> Outcome:
-    """The leader stands still until its Lease is over, and wakes beside its successor."""
+    """The leader stands still until its Lease is over, and enqueues beside its successor."""
     second = site.replica(name, 1)
     await second.start()
     try:

@@ -13,7 +13,7 @@ from matrix.api_proxy import Written
 from matrix.case import Case, Outcome, Scenario
 from matrix.site import CATALOGUE_IMAGE, NAMESPACE, OTHER_IMAGE, OWN, STEADY_SECONDS, Site, service
 
-from aim_local.stack import SERVICES
+from aim_domain.services import SERVICES
 from controller_runtime import BRIEFLY, JsonObject
 
 _Poison: TypeAlias = Callable[[Site, random.Random], Awaitable[str]]
@@ -120,7 +120,7 @@ async def _poisoned(poison: _Poison, name: str, site: Site, chance: random.Rando
     outcome.notes["tries in the first minute"] = max(tries(retries, site.proxy.written).values())
     outcome.differences += restless(retries, site.proxy.written, at_rest)
     if condition:
-        outcome.differences += await _told(site, condition)
+        outcome.differences += await _reported(site, condition)
     outcome.differences += await _release(site)
     return outcome
 
@@ -165,21 +165,21 @@ async def _retries(site: Site) -> dict[str, float]:
     return found
 
 
-async def _told(site: Site, condition: str) -> list[str]:
+async def _reported(site: Site, condition: str) -> list[str]:
     """Whether the condition and one Event tell of the poison."""
     obj = (await site.api.get(site.service_path(_NAME))).body
     found: dict[str, JsonObject] = {one["type"]: one for one in (obj.get("status") or {}).get("conditions") or ()}
-    told = found.get(condition)
-    if told is None or told["status"] == "True" or not told.get("message"):
-        return [f"{condition} tells nothing: {told}; there are {sorted(found)}"]
+    reported = found.get(condition)
+    if reported is None or reported["status"] == "True" or not reported.get("message"):
+        return [f"{condition} tells nothing: {reported}; there are {sorted(found)}"]
     about = [
         one
         for one in (await site.api.get(f"/api/v1/namespaces/{NAMESPACE}/events")).body["items"]
-        if (one["involvedObject"]["name"], one["type"], one["reason"]) == (_NAME, "Warning", told["reason"])
+        if (one["involvedObject"]["name"], one["type"], one["reason"]) == (_NAME, "Warning", reported["reason"])
     ]
     if sum(one.get("count", 1) for one in about) != 1:
         by = [(one["source"]["component"], one.get("count", 1), one["message"]) for one in about]
-        return [f"not one warning with reason {told['reason']}: {by}"]
+        return [f"not one warning with reason {reported['reason']}: {by}"]
     return []
 
 

@@ -14,8 +14,8 @@ from matrix.plans import judge
 from matrix.site import CATALOGUE_IMAGE, NAMESPACE, OWN, Site, service
 
 from aim_domain import CacheMode, labels
+from aim_domain.services import SERVICES
 from aim_local.apiserver.faults import FaultRule, Latency, Phase, Refusal, Reset
-from aim_local.stack import SERVICES
 from aim_local.supervision.process import Supervised
 from controller_runtime import JsonObject
 

@@ -14,10 +14,10 @@ from matrix.plans import declared
 from matrix.site import Site
 from support.deciding import decide
 
-from controller_runtime import ClassifiedError, Key, Plan, ServiceDefinition, World
+from controller_runtime import Cache, ClassifiedError, Key, Plan, ServiceDefinition
 from controller_runtime.log.broker.connection import BusSettings, connect
 from controller_runtime.log.broker.consumer import deliver
-from controller_runtime.log.cache.view import WorldView
+from controller_runtime.log.cache.view import CacheView
 from controller_runtime.log.history.versions import LoggedVersion
 from controller_runtime.log.wire.messages import decode_log
 from controller_runtime.log.wire.subjects import DEFAULT_LAYOUT, FACTS_PART
@@ -47,8 +47,8 @@ async def _history(site: Site) -> list[LoggedVersion]:
 def _in_order(history: Iterable[LoggedVersion]) -> list[LoggedVersion]:
     """As the versions followed each other, each once: after a fault one may be logged late, or again.
 
-    By nothing but the publisher's epoch and the broker's sequence: what a world makes of a disorder must not choose
-    what worlds are compared with. As of one epoch, in this order: where a new one begins a world takes a snapshot, and
+    By nothing but the publisher's epoch and the broker's sequence: what a cache makes of a disorder must not choose
+    what caches are compared with. As of one epoch, in this order: where a new one begins a cache takes a snapshot, and
     no version is left out.
     """
     unique = {(one.state.epoch, one.sequence, one.part, one.key): one for one in history}
@@ -70,9 +70,9 @@ def _present_of(history: Iterable[LoggedVersion]) -> list[LoggedVersion]:
     return [one for one in last.values() if not one.deleted]
 
 
-def _world(definition: ServiceDefinition, history: Iterable[LoggedVersion]) -> World:
-    """A world that has lived through the versions."""
-    world = World(definition.consumes, (*definition.indexes, FACTS_BY_OWNER))
+def _cache(definition: ServiceDefinition, history: Iterable[LoggedVersion]) -> Cache:
+    """A cache that has lived through the versions."""
+    cache = Cache(definition.consumes, (*definition.indexes, FACTS_BY_OWNER))
     parts = {part.name: part for part in definition.consumes}
     for one in history:
         part = parts.get(one.part)
@@ -80,21 +80,21 @@ def _world(definition: ServiceDefinition, history: Iterable[LoggedVersion]) -> W
             continue
         version = Version(one.state.uid, one.state.resource_version, one.sequence, one.state.epoch)
         if one.deleted:
-            world.delete(part, one.key, version, 0.0)
+            cache.delete(part, one.key, version, 0.0)
         else:
-            world.put(Entry(part, one.key, one.state.body, version), 0.0)
+            cache.put(Entry(part, one.key, one.state.body, version), 0.0)
     for part in definition.consumes:
-        world.mark(part, synced=True, fresh=True)
-    return world
+        cache.mark(part, synced=True, fresh=True)
+    return cache
 
 
-def _plans(definition: ServiceDefinition, world: World, now: datetime) -> dict[tuple[str, Key], Plan]:
+def _plans(definition: ServiceDefinition, cache: Cache, now: datetime) -> dict[tuple[str, Key], Plan]:
     found = {}
     for reconciler in definition.reconcilers:
-        for entry in world.all(reconciler.part):
+        for entry in cache.all(reconciler.part):
             obj = entry.decode()
             if not isinstance(obj, ClassifiedError):
-                found[reconciler.controller, entry.key] = decide(reconciler, obj, WorldView(world), now)
+                found[reconciler.controller, entry.key] = decide(reconciler, obj, CacheView(cache), now)
     return found
 
 
@@ -129,10 +129,10 @@ async def _any_way(number: int, site: Site, chance: random.Random) -> Outcome:
 def _both_ways(
     definition: ServiceDefinition, history: Sequence[LoggedVersion], chance: random.Random, now: datetime
 ) -> tuple[int, list[str]]:
-    """How many plans follow from the present, and in what those of a world with a past differ."""
+    """How many plans follow from the present, and in what those of a cache with a past differ."""
     past = _in_order(history)
-    lived = _plans(definition, _world(definition, _some_of(past, chance)), now)
-    present = _plans(definition, _world(definition, _present_of(past)), now)
+    lived = _plans(definition, _cache(definition, _some_of(past, chance)), now)
+    present = _plans(definition, _cache(definition, _present_of(past)), now)
     differences = [
         f"{controller} {key}: {text}"
         for controller, key in sorted(lived.keys() | present.keys())

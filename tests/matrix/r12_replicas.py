@@ -16,7 +16,7 @@ from matrix.case import Case, Outcome, Scenario
 from matrix.site import Site
 from support.nats import eventually
 
-from aim_local.stack import SERVICES
+from aim_domain.services import SERVICES
 
 
 class Way(StrEnum):

@@ -19,7 +19,7 @@ MANAGER: Final = "matrix-self-heal"
 SECONDS: Final = 30.0
 """How long somebody fights."""
 MOST: Final = 9
-"""Reverts in that time: two are answered at once, the others after 2, 4, 8 and 16 s; some slack for a lagging world."""
+"""Reverts in that time: two are answered at once, the others after 2, 4, 8 and 16 s; some slack for a lagging cache."""
 _ENDED: Final = 150.0
 """Until it is forgotten: the wait that is under way, at most 32 s, then a quiet minute."""
 
@@ -93,9 +93,9 @@ def judged(reverts: int, obj: JsonObject, events: Sequence[JsonObject], manager:
     """Whether it was slowed down, and told by one condition and one Event. Pure."""
     found = [f"reverted {reverts} times in {SECONDS:g} s"] if reverts > MOST else []
     conditions = (obj.get("status") or {}).get("conditions") or ()
-    told = [one for one in conditions if one["reason"] == FIELD_CONFLICT and one["status"] == "False"]
-    if len(told) != 1 or manager not in told[0]["message"]:
-        found.append(f"not one condition that names {manager or 'the deletion'}: {told}")
+    reported = [one for one in conditions if one["reason"] == FIELD_CONFLICT and one["status"] == "False"]
+    if len(reported) != 1 or manager not in reported[0]["message"]:
+        found.append(f"not one condition that names {manager or 'the deletion'}: {reported}")
     of_it = (one for one in events if one["reason"] == FIELD_CONFLICT and one["involvedObject"]["name"] == "chat")
     if (count := sum(one.get("count", 1) for one in of_it)) != 1:
         found.append(f"{count} Events of one fight")

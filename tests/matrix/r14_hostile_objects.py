@@ -12,7 +12,7 @@ import aiohttp
 from matrix.case import Case, Outcome, Scenario
 from matrix.site import CATALOGUE_IMAGE, OWN, Site, service
 
-from aim_local.stack import SERVICES
+from aim_domain.services import SERVICES
 from controller_runtime import JsonObject
 
 _Hostile: TypeAlias = Callable[[random.Random], Sequence[JsonObject]]

@@ -21,7 +21,7 @@ _Attack: TypeAlias = Callable[[BusConnection, random.Random], Awaitable[int]]
 _STREAMS: Final = (DEFAULT_LAYOUT.state_stream, DEFAULT_LAYOUT.history_stream, DEFAULT_LAYOUT.decisions_stream)
 _MESSAGES: Final = 200
 _CONVERGED: Final = 90.0
-"""Seconds: a part that nobody vouches for is read from the API server after a minute."""
+"""Seconds: a part that no publisher confirms is read from the API server after a minute."""
 
 
 async def _subjects(bus: BusConnection) -> list[str]:

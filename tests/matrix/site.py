@@ -20,9 +20,10 @@ from support.controlplane import CRDS, RawApi
 from support.real_cluster import raw_api
 
 from aim_domain.labels import MODEL_SOURCE
+from aim_domain.services import SERVICES
 from aim_local.demo.run import apply_all, demo_files, read_manifests
 from aim_local.ports import HOST, free_ports
-from aim_local.stack import SERVICES, ClusterKind, Stack, StackSettings
+from aim_local.stack import ClusterKind, Stack, StackSettings
 from aim_local.supervision.probes import http_probe
 from aim_local.supervision.process import Supervised
 from controller_runtime import JsonObject, Key, KubeClient
@@ -38,7 +39,7 @@ EVENT_SUBJECTS: Final = ("aim.state.", "aim.sync.")
 """What the platform's events come under; answers of the broker are not among them."""
 STEADY_SECONDS: Final = 0.4
 RELISTED: Final = 90.0
-"""Seconds: parts are stale 30 s after their last marker, read from the API server 30 s later; then the story ends."""
+"""Seconds: parts are stale 30 s after their last checkpoint and read from the API server 30 s later; then it ends."""
 _SHORT_SOAK: Final = 15.0
 _MOST_REPLICAS: Final = 3
 _KINDS: Final = frozenset(kind.kind for kind in CHILDREN)
@@ -90,7 +91,7 @@ class Site:
         await self.api.created(collection, service("own", namespace, caching={"mode": "Dedicated"}, **own))
 
     async def erase(self, seconds: float = 40) -> None:
-        """Delete all of it and wait until nothing is left, neither in the cluster nor in any service's world.
+        """Delete all of it and wait until nothing is left, neither in the cluster nor in any service's cache.
 
         Raises:
             TimeoutError: something stays.
@@ -105,9 +106,9 @@ class Site:
         await self.settled(names)
 
     async def settled(self, gone: Collection[str] = ()) -> None:
-        """Wait until every service's world is fresh and holds nothing of what is gone.
+        """Wait until every service's cache is fresh and holds nothing of what is gone.
 
-        What a service does because its world is not would count for the story that is told next.
+        What a service does because its cache is not would count for the next story.
 
         Args:
             gone: namespace and name of objects.
@@ -129,10 +130,10 @@ class Site:
                 await asyncio.sleep(0.1 if waiting else 0)
 
     async def _unsettled(self, session: aiohttp.ClientSession, service: str, gone: Collection[str]) -> set[str]:
-        async with session.get(f"{self.stack[service].url}/debug/world") as answer:
-            world: dict[str, JsonObject] = await answer.json()
-        stale = {f"{part} is stale" for part, held in world.items() if not held["fresh"]}
-        return stale | {f"{part} {key}" for part, held in world.items() for key in held["keys"] if key in gone}
+        async with session.get(f"{self.stack[service].url}/debug/cache") as answer:
+            cache: dict[str, JsonObject] = await answer.json()
+        stale = {f"{part} is stale" for part, held in cache.items() if not held["fresh"]}
+        return stale | {f"{part} {key}" for part, held in cache.items() for key in held["keys"] if key in gone}
 
     def story(self) -> list[JsonObject]:
         """All objects that belong to it."""

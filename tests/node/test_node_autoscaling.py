@@ -60,6 +60,16 @@ async def isvc_of(node: OnNode, namespace: str) -> str:
     return str(one["metadata"]["name"])
 
 
+async def until_unmeasured(node: OnNode, namespace: str) -> None:
+    """Wait until the HPA reports that metrics-server has no sample of the new pods yet."""
+
+    async def is_reported() -> bool:
+        found = await node.objects("horizontalpodautoscalers", "-n", namespace)
+        return [reason_in(one, "ScalingActive") for one in found] == ["FailedGetResourceMetric"]
+
+    await eventually(is_reported, "the HPA has no sample", within=SECONDS, interval=0.5)
+
+
 async def timeline(node: OnNode, namespace: str, *parts: str) -> str:
     """Output of `aim timeline` for the service once it contains these texts in this order."""
     output = ""
@@ -106,6 +116,8 @@ async def test_load_on_the_engine_adds_a_second_pod_and_its_end_removes_it(scali
                 return len(await answering_pods(node, route)) == 2
 
             await eventually(both_answer, "both engines answer through the route", within=60, interval=0.5)
+            # KServe repeats the Deployment's ReplicaSetUpdated, while the first pod serves.
+            await timeline(node, namespace, "status Running → Starting", "status Starting → Running")
         await node.until(path, lambda obj: shown(obj) == ("Running", "1/1 (1-2)"), SECONDS)
         metric = f"s0-{namespace}-{deployment} "
         await timeline(node, namespace, f"replicas 1 → 2: {metric}", "of target 2", "replicas 2 → 1: ", metric)
@@ -143,7 +155,13 @@ async def test_cpu_load_adds_a_second_pod_and_its_end_removes_it(scaling: OnNode
     node = scaling
     async with node.namespace("cpu") as namespace:
         path = await node.service(namespace, "chat", resources=QUIET, minReplicas=1, maxReplicas=2)
+        await until_unmeasured(node, namespace)
         service = await node.running(path, SECONDS)
+        (isvc,) = await node.objects("inferenceservices", "-n", namespace)
+        (hpa,) = await node.objects("horizontalpodautoscalers", "-n", namespace)
+        assert_covers(hpa, autoscaler_for(isvc))
+        scale_down = (hpa["spec"].get("behavior") or {}).get("scaleDown") or {}
+        assert "stabilizationWindowSeconds" not in scale_down, "the window is that of the controller manager"
         async with load(node, service["status"]["routing"]["path"], requests=4, tokens=50):
             await node.until(path, lambda obj: shown(obj) == ("Running", "2/2 (1-2)"), SECONDS)
         await node.until(path, lambda obj: shown(obj) == ("Running", "1/1 (1-2)"), SECONDS)
@@ -213,7 +231,7 @@ def assert_covers(real: JsonObject, simulated: JsonObject | None) -> None:
 def reason_in(obj: JsonObject, condition: str) -> str:
     """Reason of a condition; empty without it."""
     found = (obj.get("status") or {}).get("conditions") or ()
-    return next((str(one["reason"]) for one in found if one["type"] == condition), "")
+    return next((str(one.get("reason", "")) for one in found if one["type"] == condition), "")
 
 
 def leaves(value: object, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], object]]:

@@ -20,9 +20,9 @@ from support.node_release import install, restore, rolled_out
 from support.on_node import OnNode
 from support.rendered_broker import NAMES
 
+from aim_domain.services import SERVICES
 from aim_local.node import NodeError
 from aim_local.node.platform import NAMESPACE
-from aim_local.stack import SERVICES
 from controller_runtime import JsonObject
 
 _BROKERS: Final = "aim-engine-nats"

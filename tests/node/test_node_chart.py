@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
@@ -12,18 +12,13 @@ import aiohttp
 import pytest
 from support.autoscaled_node import aim
 from support.node_pods import PYTHON, is_ready, main_process, pods_of
-from support.node_release import UNCHECKED, helm, install, leader, refused, released, restore, revision, rolled_out
+from support.node_release import UNCHECKED, helm, install, refused, released, restore, revision, rolled_out
 from support.on_node import OnNode
 
+from aim_domain.services import SERVICES
 from aim_local.node import NodeError
 from aim_local.node.platform import NAMESPACE, RELEASE
-from aim_local.stack import SERVICES
-from controller_runtime import JsonObject, loads
 
-FORMER: Final = "0.0.9"
-"""The tag of what stands for the former release: the images of this one, by another name."""
-_IMAGES: Final = "amdenterpriseai/aim-engine-"
-_CURRENT: Final = PYTHON.rpartition(":")[2]
 _HOOKED: Final = (
     f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs/aim-engine-check",
     f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/aim-engine-check",
@@ -32,12 +27,6 @@ _HOOKED: Final = (
     "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/aim-engine-check",
 )
 _TESTED: Final = f"/api/v1/namespaces/{NAMESPACE}/pods/aim-engine-test"
-_START_SECONDS: Final = 180
-_MANIFESTS: Final = (
-    "application/vnd.oci.image.manifest.v1+json",
-    "application/vnd.oci.image.index.v1+json",
-    "application/vnd.docker.distribution.manifest.v2+json",
-)
 
 
 async def test_the_check_completes_after_an_upgrade_and_leaves_nothing(node: OnNode) -> None:
@@ -174,86 +163,3 @@ async def viewer_token(node: OnNode, namespace: str) -> str:
     role = "--clusterrole=aim-engine-aimservice-viewer-role"
     await node.kubectl("create", "rolebinding", *name, role, f"--serviceaccount={namespace}:viewer")
     return (await node.kubectl("create", "token", *name)).strip()
-
-
-async def test_models_answer_throughout_an_upgrade_and_a_rollback(node: OnNode) -> None:
-    await push_former(node)
-    former = {**UNCHECKED, "manager": {"image": {"tag": FORMER}, "deploymentAnnotations": {"suite.aim/of": "former"}}}
-    async with node.namespace("upgraded") as namespace:
-        service = await node.running(await node.service(namespace, "chat"))
-        made = await of_service(node, namespace)
-        async with asked_throughout(node, service["status"]["routing"]["path"]):
-            try:
-                await install(node, former)
-                assert await tags(node) == {FORMER}
-                number = await revision(node)
-                await install(node, UNCHECKED)
-                assert await tags(node) == {_CURRENT}
-                await node.service(namespace, "next")
-                await helm(node, "rollback", RELEASE, str(number), "--wait", f"--timeout={_START_SECONDS}s")
-                assert await tags(node) == {FORMER}
-                for name in SERVICES:
-                    deployment = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/aim-engine-{name}"
-                    annotations = (await node.api.get(deployment)).body["metadata"]["annotations"]
-                    assert annotations["suite.aim/of"] == "former"
-                await node.running(f"/apis/aim.eai.amd.com/v1alpha1/namespaces/{namespace}/aimservices/next")
-            finally:
-                await restore(node)
-        assert await tags(node) == {_CURRENT}
-        for name in SERVICES:
-            assert await leader(node, name) in {one["metadata"]["name"] for one in await pods_of(node, name)}
-        assert made.items() <= (await of_service(node, namespace)).items()
-
-
-async def push_former(node: OnNode) -> None:
-    """Give the services' images a second tag in the node's registry."""
-    async with aiohttp.ClientSession(f"http://{node.platform.node.settings.registry}") as session:
-        for name in SERVICES:
-            manifests = f"/v2/{_IMAGES}{name}/manifests"
-            async with session.get(f"{manifests}/{_CURRENT}", headers={"accept": ", ".join(_MANIFESTS)}) as answer:
-                assert answer.status == 200, await answer.text()
-                content, kind = await answer.read(), answer.headers["content-type"]
-            async with session.put(f"{manifests}/{FORMER}", data=content, headers={"content-type": kind}) as answer:
-                assert answer.status == 201, await answer.text()
-
-
-async def tags(node: OnNode) -> set[str]:
-    """Of the images of the services' pods."""
-    pods = [pod for name in SERVICES for pod in await pods_of(node, name)]
-    return {one["spec"]["containers"][0]["image"].rpartition(":")[2] for one in pods}
-
-
-async def of_service(node: OnNode, namespace: str) -> dict[str, str]:
-    """What an upgrade may not touch: predictor pods by UID, and the generations of what was made for services."""
-    pods = await node.objects("pods", "-n", namespace, "-l", "serving.kserve.io/inferenceservice")
-    found = {one["metadata"]["name"]: str(one["metadata"]["uid"]) for one in pods}
-    for kind in ("inferenceservices", "httproutes", "aimartifacts", "aimtemplatecaches"):
-        for one in await node.objects(kind, "-n", namespace):
-            found[f"{kind}/{one['metadata']['name']}"] = str(one["metadata"]["generation"])
-    return found
-
-
-@asynccontextmanager
-async def asked_throughout(node: OnNode, route: str) -> AsyncIterator[None]:
-    """A model that is asked all the time, and answers each time."""
-    await node.ask(route)
-    errors: list[str] = []
-
-    async def asking() -> None:
-        body: JsonObject = {"max_tokens": 2, "messages": [{"role": "user", "content": "Hello"}]}
-        async with aiohttp.ClientSession(node.gateway) as session:
-            while True:
-                async with session.post(f"{route}/v1/chat/completions", json=body) as answer:
-                    said = await answer.read()
-                    if answer.status != 200 or "choices" not in loads(said):
-                        errors.append(f"{answer.status}: {said!r}")
-                await asyncio.sleep(0.5)
-
-    task = asyncio.create_task(asking())
-    try:
-        yield
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-    assert not errors

@@ -23,9 +23,9 @@ from support.node_pods import (
 from support.node_release import UNCHECKED, helm, released
 from support.on_node import OnNode
 
+from aim_domain.services import SERVICES
 from aim_local.node.platform import CHART, NAMESPACE, RELEASE
 from aim_local.node.requirements import program
-from aim_local.stack import SERVICES
 from controller_runtime import JsonObject
 
 _REMOTE: Final = "203.0.113.10"

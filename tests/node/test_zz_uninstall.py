@@ -13,8 +13,8 @@ import pytest_asyncio
 from support.node_release import helm, install
 from support.on_node import OWN, OnNode
 
+from aim_domain.services import SERVICES
 from aim_local.node.platform import NAMESPACE, RELEASE
-from aim_local.stack import SERVICES
 from controller_runtime import JsonObject
 
 _RELEASED: Final = f"app.kubernetes.io/instance={RELEASE}"

@@ -154,7 +154,7 @@ async def test_an_inference_service_of_the_real_kserve_gets_ready_and_heals(
     pods = (await api.get(f"/api/v1/namespaces/{namespace}/pods")).body["items"]
     wanted = ("-n", namespace, "logs", "--previous", pods[0]["metadata"]["name"])
 
-    async def is_told() -> bool:
+    async def is_reported() -> bool:
         return "out of memory" in await kubectl(real_cluster, *wanted)
 
-    await eventually(is_told, "the log of the container that ended")
+    await eventually(is_reported, "the log of the container that ended")

@@ -181,10 +181,10 @@ async def policies(api: RawApi, editor: RawApi, namespace: str, tmp_path: Path) 
 async def test_what_the_owner_of_the_platform_does_not_allow_is_refused_with_the_remedy(
     editor: RawApi, namespace: str
 ) -> None:
-    for wish, told in REFUSED:
+    for wish, reported in REFUSED:
         reply = await tried(editor, namespace, body(*wish))
         assert reply.status == 422, (wish, reply.body)
-        assert told in reply.message
+        assert reported in reply.message
         assert any(f": {remedy} " in reply.message for remedy in ("take", "leave", "remove")), reply.message
 
 
@@ -214,7 +214,7 @@ async def test_marks_of_the_services_are_written_by_them_alone(
     for key in (labels.ANNOTATION_PAUSED, labels.ANNOTATION_DRY_RUN, labels.ANNOTATION_EVICTION_PROTECTED):
         assert (await tried(editor, namespace, body(*service(), annotations={key: "true"}))).status == 201
     marks = {labels.ORIGIN: labels.ORIGIN_AUTO_GENERATED, labels.SERVICE_NAME: "x"}
-    async with raw_api(real_cluster.kubeconfig_for(User.SERVING)) as serving:
+    async with raw_api(real_cluster.kubeconfig_for("serving")) as serving:
         assert (await tried(serving, namespace, body(*of_model(), labels=marks))).status == 201
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     for path, kind, more in (
@@ -249,7 +249,7 @@ async def test_what_was_there_before_can_be_labelled_and_deleted_but_not_made_wo
 
 
 @pytest.mark.spec("FW-508")
-async def test_nothing_of_it_is_there_unless_wanted_and_an_old_cluster_is_told_so(tmp_path: Path) -> None:
+async def test_nothing_of_it_is_there_unless_wanted_and_an_old_cluster_is_reported_so(tmp_path: Path) -> None:
     plain = await rendered(tmp_path)
     assert not of_kind(plain, "ValidatingAdmissionPolicy")
     old = await rendered(tmp_path, {"admissionPolicy": VALUES}, ("--kube-version", "1.29", *DEFINED))

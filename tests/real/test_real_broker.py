@@ -16,8 +16,8 @@ from support.stack import started_platform
 from support.whole_run import SHORT, story
 
 from aim_cli.services import services
+from aim_domain.services import SERVICES
 from aim_local.ports import HOST
-from aim_local.stack import SERVICES
 from controller_runtime import JsonObject
 from controller_runtime.log.broker.address import BusError
 from controller_runtime.log.broker.connection import BusConnection, BusSettings, connect
@@ -100,7 +100,7 @@ async def replayed(bus: BusConnection) -> list[Replayed]:
     return [one async for one in Replayer(History(bus, Layout()), services()).decisions()]
 
 
-async def told(broker: RenderedBroker, *words: str) -> int:
+async def reported(broker: RenderedBroker, *words: str) -> int:
     """How a command ends that has the user of the command line."""
     env = {
         **os.environ,
@@ -137,18 +137,18 @@ async def killed_and_back(broker: RenderedBroker, bus: BusConnection) -> None:
 
 async def stream_after(bus: BusConnection, lost: str) -> JsonObject:
     """The present as another leader tells it."""
-    told: JsonObject = {}
+    reported: JsonObject = {}
 
     async def another() -> bool:
-        nonlocal told
+        nonlocal reported
         try:
-            told = await bus.api("STREAM.INFO.AIM_STATE")
+            reported = await bus.api("STREAM.INFO.AIM_STATE")
         except BusError:
             return False
-        return str(told["cluster"].get("leader") or lost) != lost
+        return str(reported["cluster"].get("leader") or lost) != lost
 
     await eventually(another, "another broker leads")
-    return told
+    return reported
 
 
 @pytest.mark.spec("FW-580", "FW-581", "FW-535", "FW-538", "FW-628")
@@ -166,8 +166,8 @@ async def test_one_of_three_brokers_is_killed_and_nothing_is_lost_or_denied(tmp_
                 group.create_task(killed_and_back(broker, bus))
             await eventually(lambda: all_whole(bus), "all streams have three copies")
             results = await replayed(bus)
-            assert await told(broker, "timeline", "aimservice", "whole/chat") == 0
-            assert await told(broker, "bus") == 0
+            assert await reported(broker, "timeline", "aimservice", "whole/chat") == 0
+            assert await reported(broker, "bus") == 0
         assert {one.stored.record.service for one in results} == set(SERVICES)
         assert [(one.stored.record.key, one.missing) for one in results if one.verdict is not Verdict.SAME] == []
         assert broker.cluster.denials() == []

@@ -26,6 +26,7 @@ from support.helm import (
 from aim_cli.cluster.asking import reading
 from aim_cli.installation import doctor
 from aim_cli.installation.doctor import Mark
+from aim_domain.services import SERVICES
 from aim_local.assets import Program, find_toolset
 from aim_local.nats import NatsServer
 from aim_local.realcluster import RealCluster, User
@@ -35,7 +36,6 @@ from controller_runtime import JsonObject
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-SERVICES: Final = ("model-sync", "discovery", "artifacts", "serving", "routing")
 USERS: Final = ("aim", *(f"aim-{one}" for one in SERVICES))
 HUB: Final = {"namespace": "team", "names": ["hub"]}
 SPREAD: Final = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
@@ -290,7 +290,7 @@ async def test_the_share_of_traces_may_be_set_on_the_command_line(tmp_path: Path
 
 
 @pytest.mark.spec("FW-537")
-async def test_a_cluster_without_the_definitions_is_told_so(tmp_path: Path) -> None:
+async def test_a_cluster_without_the_definitions_is_reported_so(tmp_path: Path) -> None:
     done = await rendered(tmp_path, {"crd": {"enable": False}}, KUBERNETES)
     assert "leave crd.enable=true, or kubectl apply --server-side -k deploy/crds first" in done.errors
 

@@ -6,11 +6,12 @@ from typing import Final
 import pytest
 from support.helm import of_kind, rendered
 
+from aim_domain.services import SERVICES
 from controller_runtime import JsonObject
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-POLICIES: Final = {f"aim-engine-{one}" for one in ("model-sync", "discovery", "artifacts", "serving", "routing")}
+POLICIES: Final = {f"aim-engine-{one}" for one in SERVICES}
 
 
 async def policies(folder: Path, values: JsonObject) -> dict[str, JsonObject]:

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 import yaml
 from support.console_objects import service
-from support.console_site import told
+from support.console_site import reported
 from support.controlplane import RawApi
 from support.helm import CHARTS, NAMESPACE, of_kind, rendered, run
 from support.hosted_console import Browser, Time, browser, hosted_console
@@ -18,6 +18,7 @@ from support.nats import eventually
 
 from aim_cli.console.sessions import REVIEWED_SECONDS
 from aim_cli.console.tokens import KNOWN_SECONDS
+from aim_domain.services import SERVICES
 from aim_local.assets import Program
 from aim_local.realcluster import RealCluster, User
 from aim_packaging.keys import new_key
@@ -146,7 +147,7 @@ def _is_of_console(obj: JsonObject) -> bool:
 async def _keys(folder: Path) -> JsonObject:
     done = await rendered(folder, {"nats": {"auth": {"enable": True}}})
     assert "publicKeys" in done.errors
-    names = ("aim", *(f"aim-{one}" for one in ("model-sync", "discovery", "artifacts", "serving", "routing")))
+    names = ("aim", *(f"aim-{one}" for one in SERVICES))
     return {"enable": True, "publicKeys": {name: new_key().public for name in names}}
 
 
@@ -169,7 +170,7 @@ async def teams(real_cluster: RealCluster, api: RawApi, namespace: str, tmp_path
     clock = Time()
     objects = [service(namespace, "chat-one"), service(other, "chat-other")]
     async with (
-        told(tmp_path, objects) as (broker, _),
+        reported(tmp_path, objects) as (broker, _),
         of_chart(real_cluster, api, tmp_path) as connection,
         hosted_console(broker.url, connection, clock) as address,
     ):
@@ -274,8 +275,8 @@ async def test_a_token_of_nobody_is_refused_with_one_line(teams: Teams, api: Raw
     async with browser(teams.address) as opened:
         for wrong in ("nonsense", f"{head}.{body}.{signature[:-4]}AAAA"):
             refused = await opened.log_in(wrong)
-            assert (refused.status, refused.told.count("\n")) == (401, 0)
-            assert refused.told.startswith("the API server does not know this token")
+            assert (refused.status, refused.reported.count("\n")) == (401, 0)
+            assert refused.reported.startswith("the API server does not know this token")
         assert (await opened.log_in(token)).status == 303
 
 

@@ -10,7 +10,7 @@ from support.nats import eventually
 from support.scraping import Certificates, anybody, scrape
 
 from aim_local.ports import free_port
-from aim_local.realcluster import RealCluster, User
+from aim_local.realcluster import RealCluster
 from controller_runtime import JsonObject, KubeClient
 from controller_runtime.kube.config import from_kubeconfig
 from controller_runtime.manager.certificates import CertificateFiles, from_files
@@ -50,7 +50,7 @@ async def test_with_the_roles_of_the_chart_a_reader_gets_them_and_nobody_else(
     certificates = Certificates(tmp_path / "tls")
     certificates.issue("before.example")
     tls = from_files(CertificateFiles(certificates.folder / "tls.crt", certificates.folder / "tls.key"))
-    connection = await from_kubeconfig(str(real_cluster.kubeconfig_for(User.SERVING)))
+    connection = await from_kubeconfig(str(real_cluster.kubeconfig_for("serving")))
     port = free_port()
     address = f"127.0.0.1:{port}"
     async with KubeClient(connection, service="serving") as kube:

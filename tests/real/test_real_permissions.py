@@ -16,7 +16,8 @@ from support.used_permissions import Permission, granted, of_logs, table_of_role
 
 from aim_domain import labels
 from aim_domain.naming import predictor_name
-from aim_local.stack import SERVICES, ClusterKind
+from aim_domain.services import SERVICES
+from aim_local.stack import ClusterKind
 from controller_runtime import JsonObject
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

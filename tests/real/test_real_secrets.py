@@ -12,7 +12,7 @@ from support.nats import eventually
 
 from aim_discovery.effects.image_inspection import PullSecretReader
 from aim_domain import read_pull_secret
-from aim_local.realcluster import RealCluster, User
+from aim_local.realcluster import RealCluster
 from controller_runtime import Effect, EffectError, JsonObject, KubeClient
 from controller_runtime.kube.config import Connection, KubeconfigCredentials, from_kubeconfig
 
@@ -45,7 +45,7 @@ async def account(real_cluster: RealCluster, api: RawApi, namespace: str) -> Con
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 600}}
     answer = await api.created(f"{accounts}/{name}/token", request)
     header = f"Bearer {answer['status']['token']}"
-    known = await from_kubeconfig(str(real_cluster.kubeconfig_for(User.DISCOVERY)))
+    known = await from_kubeconfig(str(real_cluster.kubeconfig_for("discovery")))
 
     async def read() -> str:
         return header

@@ -8,8 +8,9 @@ from support.otel_collector import otel_collector
 from support.otlp import Trace
 from support.stack import started_platform
 
+from aim_domain.services import SERVICES
 from aim_local.assets import AssetError, Program, find_toolset
-from aim_local.stack import SERVICES, ClusterKind
+from aim_local.stack import ClusterKind
 
 IMAGE = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.4"
 """Of no source: one that is quicker than the service would have the model looked at in a trace of its own."""

@@ -24,14 +24,14 @@ ABSENT = Kind("aim.eai.amd.com", "v9", "AIMService", "aimservices", True, Resour
 
 
 def troubles(kube: KubeClient) -> list[Trouble]:
-    return list(of_refusals(kube.refusals.standing(), optional=(), of_roles={(LEASE.group, LEASE.plural)}))
+    return list(of_refusals(kube.refusals.current(), optional=(), of_roles={(LEASE.group, LEASE.plural)}))
 
 
 @pytest.mark.spec("FW-586", "FW-583")
 async def test_words_of_a_real_api_server_become_lines_that_name_everything(
     real_cluster: RealCluster, api: RawApi, namespace: str
 ) -> None:
-    connection = await from_kubeconfig(str(real_cluster.kubeconfig_for(User.SERVING)))
+    connection = await from_kubeconfig(str(real_cluster.kubeconfig_for("serving")))
     role = "Role aim-engine-serving should grant"
     async with KubeClient(connection, service="serving") as kube:
         # The object whose Secret may not be read reports that itself.
@@ -79,7 +79,7 @@ async def test_a_token_that_a_real_api_server_does_not_know_is_named_and_not_sho
     async def same() -> str:
         return "Bearer canary"
 
-    known = await from_kubeconfig(str(real_cluster.kubeconfig_for(User.SERVING)))
+    known = await from_kubeconfig(str(real_cluster.kubeconfig_for("serving")))
     connection = replace(known, credentials=KubeconfigCredentials("Bearer canary", same))
     async with KubeClient(connection, service="serving") as kube:
         with pytest.raises(ApiError):
@@ -93,7 +93,7 @@ async def test_a_token_that_a_real_api_server_does_not_know_is_named_and_not_sho
 async def test_each_service_may_leave_an_event_on_its_pod_with_the_roles_of_the_chart(
     real_cluster: RealCluster, api: RawApi, namespace: str
 ) -> None:
-    users = (User.MODEL_SYNC, User.DISCOVERY, User.ARTIFACTS, User.SERVING, User.ROUTING)
+    users = ("model-sync", "discovery", "artifacts", "serving", "routing")
     for user in users:
         pod = own_pod(Settings(pod_name=f"aim-{user}-0", pod_uid=f"uid-{user}", system_namespace=namespace))
         assert pod is not None
@@ -103,5 +103,5 @@ async def test_each_service_may_leave_an_event_on_its_pod_with_the_roles_of_the_
             assert await writer.post(pod, f"aim-{user}", event)
             assert await writer.post(pod, f"aim-{user}", event), "the second counts on the first"
     found = (await api.get(f"/api/v1/namespaces/{namespace}/events")).body["items"]
-    told = {one["involvedObject"]["name"]: (one["reason"], one["count"]) for one in found}
-    assert told == {f"aim-{user}-0": ("BrokerUnreachable", 2) for user in users}
+    reported = {one["involvedObject"]["name"]: (one["reason"], one["count"]) for one in found}
+    assert reported == {f"aim-{user}-0": ("BrokerUnreachable", 2) for user in users}

@@ -47,7 +47,7 @@ async def outcomes(log_url: str) -> Mapping[str, Outcome]:
 
 def summary(outcome: Outcome) -> str:
     """The line that counts the verdicts."""
-    return outcome.told.splitlines()[-1]
+    return outcome.reported.splitlines()[-1]
 
 
 async def test_the_run_has_decisions_of_every_service_and_short_records(log_url: str) -> None:
@@ -63,32 +63,32 @@ async def test_the_run_has_decisions_of_every_service_and_short_records(log_url:
 @pytest.mark.parametrize("mutant", [UNCHANGED, HARMLESS], ids=lambda one: one.what)
 async def test_what_alters_no_plan_is_the_same_throughout(outcomes: Mapping[str, Outcome], mutant: Mutant) -> None:
     outcome = outcomes[mutant.what]
-    assert (outcome.code, ", 0 different, 0 undetermined" in summary(outcome)) == (0, True), outcome.told
+    assert (outcome.code, ", 0 different, 0 undetermined" in summary(outcome)) == (0, True), outcome.reported
 
 
 @pytest.mark.spec("FW-437", "FW-438", "FW-443", "FW-481")
 @pytest.mark.parametrize("mutant", [*CHOOSERS, *MUTANTS], ids=lambda one: f"{one.module}: {one.what}")
 async def test_what_alters_a_plan_is_different(outcomes: Mapping[str, Outcome], mutant: Mutant) -> None:
     outcome = outcomes[mutant.what]
-    assert outcome.code == 1, outcome.told
+    assert outcome.code == 1, outcome.reported
     assert " 0 different" not in summary(outcome)
     # A summary names no objects, so that the fold of then may have raised as well where the plan is the same.
-    assert mutant.what == "a fold that raises" or ", 0 undetermined" in summary(outcome), outcome.told
+    assert mutant.what == "a fold that raises" or ", 0 undetermined" in summary(outcome), outcome.reported
 
 
 @pytest.mark.spec("FW-441", "FW-481")
 @pytest.mark.parametrize("what", ["an index that raises", "a fold that raises"])
-async def test_an_exception_of_what_finds_objects_is_told(outcomes: Mapping[str, Outcome], what: str) -> None:
-    told = outcomes[what].told
-    assert "LookupError: planted" in told
-    assert "found otherwise: " in told
+async def test_an_exception_of_what_finds_objects_is_reported(outcomes: Mapping[str, Outcome], what: str) -> None:
+    reported = outcomes[what].reported
+    assert "LookupError: planted" in reported
+    assert "found otherwise: " in reported
 
 
 @pytest.mark.spec("FW-441")
-async def test_an_exception_is_told_with_its_traceback(outcomes: Mapping[str, Outcome]) -> None:
-    told = outcomes["code that raises"].told
-    assert "Traceback (most recent call last):" in told
-    assert "LookupError: planted" in told
+async def test_an_exception_is_reported_with_its_traceback(outcomes: Mapping[str, Outcome]) -> None:
+    reported = outcomes["code that raises"].reported
+    assert "Traceback (most recent call last):" in reported
+    assert "LookupError: planted" in reported
 
 
 @pytest.mark.spec("FW-443")

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from support.builders import NOW, BuiltWorld, condition, make, owner, terminated, world_of
+from support.builders import condition, make, owner, terminated
 from support.deciding import decide
 from support.live import Live
 
@@ -16,6 +16,7 @@ from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, ARTIFACT_PODS
 from controller_runtime import Effect, JsonObject, Part, Plan, Reconciler, to_json
 from controller_runtime.kinds import NAMESPACE, POD
 from controller_runtime.reconcile.plan import Execution
+from controller_runtime.testing import NOW, BuiltCache, cache_of
 
 SETTINGS = ArtifactsSettings(artifact_downloader_image="downloader:1")
 SERVICE = definition(SETTINGS)
@@ -33,7 +34,9 @@ def artifact(name: str = "qwen", *, uid: str = UID, uri: str = URI, **members: A
     return make(AIM_ARTIFACT, name, namespace=TEAM, uid=uid, spec=spec, **members)
 
 
-def cache(name: str = "qwen", *, spec: JsonObject | None = None, finalized: bool = True, **members: Any) -> JsonObject:
+def template_cache(
+    name: str = "qwen", *, spec: JsonObject | None = None, finalized: bool = True, **members: Any
+) -> JsonObject:
     """A cache of template ``qwen`` of the namespace."""
     wanted = {"templateName": "qwen", "templateScope": "Namespace", "mode": "Shared", **(spec or {})}
     finalizers = [labels.FINALIZER_TEMPLATE_CACHE] if finalized else []
@@ -60,15 +63,15 @@ def namespace(**members: Any) -> JsonObject:
     return make(NAMESPACE, TEAM, **members)
 
 
-def seen(*objects: JsonObject) -> BuiltWorld:
-    """The world of the service with these objects, in which nothing happens."""
-    return world_of(SERVICE.consumes, *objects, indexes=SERVICE.indexes)
+def seen(*objects: JsonObject) -> BuiltCache:
+    """The cache of the service with these objects, in which nothing happens."""
+    return cache_of(SERVICE.consumes, *objects, indexes=SERVICE.indexes)
 
 
-def plan_of(world: BuiltWorld, part: Part[Any], name: str = "qwen") -> Plan:
+def plan_of(cache: BuiltCache, part: Part[Any], name: str = "qwen") -> Plan:
     """What a pass would do, which nobody carries out."""
     reconciler = next(one for one in SERVICE.reconcilers if one.part is part)
-    return decide(reconciler, world.object(part, TEAM, name), world.view(), world.now)
+    return decide(reconciler, cache.object(part, TEAM, name), cache.view(), cache.now)
 
 
 class Cluster(Live):

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
@@ -51,6 +51,8 @@ MOMENTS: Final = (
 
 
 Path: TypeAlias = tuple[str | int, ...]
+Values: TypeAlias = Callable[[JsonObject], tuple[Any, ...]]
+"""What a field with that schema is tried with."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -117,9 +119,14 @@ METADATA: Final = (
 @cache
 def fields_of(kind: str, member: str = "spec") -> tuple[Field, ...]:
     """All fields of the spec of a kind, or of its status, those inside maps and lists included."""
+    return tuple(fields(kind, member, _examples))
+
+
+def fields(kind: str, member: str, values_of: Values) -> Iterator[Field]:
+    """The same fields with other values: what `values_of` makes of the schema of each."""
     schema = next(crd for crd in own_definitions() if crd["spec"]["names"]["kind"] == kind)
     found = schema["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"].get(member, {})
-    return tuple(_fields(found, (member,)))
+    yield from _fields(found, (member,), values_of)
 
 
 @cache
@@ -128,28 +135,23 @@ def kinds() -> tuple[str, ...]:
     return tuple(sorted(crd["spec"]["names"]["kind"] for crd in own_definitions()))
 
 
-def _fields(node: JsonObject, path: Path, needed: tuple[tuple[Path, Any], ...] = ()) -> Iterator[Field]:
+def _fields(
+    node: JsonObject, path: Path, values_of: Values, needed: tuple[tuple[Path, Any], ...] = ()
+) -> Iterator[Field]:
+    text = node.get("type") == "string" and not (node.get("pattern") or "enum" in node)
+    yield Field(path, values_of(node), needed, parsed=not text)
     if "properties" in node:
         members = node["properties"]
-        beside = tuple(((*path, name), _plain(members[name])) for name in node.get("required", ()) if name in members)
-        yield Field(path, ({},), needed)
+        beside = tuple(((*path, name), plain(members[name])) for name in node.get("required", ()) if name in members)
         for name, member in members.items():
-            yield from _fields(member, (*path, name), (*needed, *beside))
+            yield from _fields(member, (*path, name), values_of, (*needed, *beside))
     elif node.get("type") == "array":
-        item = _plain(node["items"])
-        yield Field(path, ([], [item, item], [item] * 300), needed)
-        yield from _fields(node["items"], (*path, 0), needed)
+        yield from _fields(node["items"], (*path, 0), values_of, needed)
     elif isinstance(node.get("additionalProperties"), dict):
-        inner = _plain(node["additionalProperties"])
-        many = {f"k{number}": inner for number in range(300)}
-        yield Field(path, (many, *({name: inner} for name in _NAMES)), needed)
-        yield from _fields(node["additionalProperties"], (*path, "key"), needed)
-    else:
-        text = node.get("type") == "string" and not (node.get("pattern") or "enum" in node)
-        yield Field(path, _examples(node), needed, parsed=not text)
+        yield from _fields(node["additionalProperties"], (*path, "key"), values_of, needed)
 
 
-def _plain(node: JsonObject) -> Any:
+def plain(node: JsonObject) -> Any:
     """Something that the schema takes."""
     if node.get("x-kubernetes-int-or-string"):
         return "1"
@@ -160,12 +162,14 @@ def _plain(node: JsonObject) -> Any:
             return True
         case "string" if "enum" in node:
             return node["enum"][0]
+        case "string" if node.get("format") == "date-time":
+            return "2026-01-01T00:00:00Z"
         case "string":
             return next(text for text in _PLAIN if re.search(node.get("pattern", ""), text))
         case "array":
-            return [_plain(node["items"])] * node.get("minItems", 0)
+            return [plain(node["items"])] * node.get("minItems", 0)
         case "object":
-            return {name: _plain(node["properties"][name]) for name in node.get("required", ())}
+            return {name: plain(node["properties"][name]) for name in node.get("required", ())}
     return "a"
 
 
@@ -173,6 +177,14 @@ _PLAIN: Final = ("a", "a/b", "/a", "hf://a/b", "1h")
 
 
 def _examples(node: JsonObject) -> tuple[Any, ...]:
+    if "properties" in node:
+        return ({},)
+    if node.get("type") == "array":
+        item = plain(node["items"])
+        return ([], [item, item], [item] * 300)
+    if isinstance(node.get("additionalProperties"), dict):
+        inner = plain(node["additionalProperties"])
+        return ({f"k{number}": inner for number in range(300)}, *({name: inner} for name in _NAMES))
     if node.get("x-kubernetes-int-or-string"):
         return (*_AMOUNTS, *_WHOLE)
     limits = tuple(node[name] + step for name in ("minimum", "maximum") if name in node for step in (-1, 0, 1))

@@ -68,10 +68,14 @@ class Tab:
     async def listen(self) -> None:
         """Take what the browser says until the connection ends."""
         async for message in self._socket:
-            told = loads(message.data)
-            if "id" in told and (waiting := self._answers.pop(told["id"], None)) is not None and not waiting.done():
-                waiting.set_result(told)
-            self._note(told.get("method", ""), told.get("params") or {})
+            reported = loads(message.data)
+            if (
+                "id" in reported
+                and (waiting := self._answers.pop(reported["id"], None)) is not None
+                and not waiting.done()
+            ):
+                waiting.set_result(reported)
+            self._note(reported.get("method", ""), reported.get("params") or {})
 
     def _note(self, method: str, about: JsonObject) -> None:
         match method:
@@ -109,30 +113,30 @@ class Tab:
         )
         try:
             async with asyncio.timeout(_PATIENCE):
-                told = await answer
+                reported = await answer
         except TimeoutError:
             raise AssertionError(f"the browser did not answer in {_PATIENCE:g} s: {method} {about}") from None
-        assert "error" not in told, f"{method}: {told['error']}"
-        return dict(told.get("result") or {})
+        assert "error" not in reported, f"{method}: {reported['error']}"
+        return dict(reported.get("result") or {})
 
     async def open(self, url: str) -> None:
         """Go there, and wait until all of it is loaded."""
-        told = await self.send("Page.navigate", url=url)
-        assert "errorText" not in told, f"{url}: {told['errorText']}"
-        await eventually(lambda: told["loaderId"] in self._loaded, f"{url} is loaded", _PATIENCE, 0.005)
+        reported = await self.send("Page.navigate", url=url)
+        assert "errorText" not in reported, f"{url}: {reported['errorText']}"
+        await eventually(lambda: reported["loaderId"] in self._loaded, f"{url} is loaded", _PATIENCE, 0.005)
 
     async def evaluate(self, script: str) -> Any:
         """The value of an expression in the page."""
-        told = await self.send("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
-        assert "exceptionDetails" not in told, told["exceptionDetails"]
-        return told["result"].get("value")
+        reported = await self.send("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in reported, reported["exceptionDetails"]
+        return reported["result"].get("value")
 
     async def until(self, script: str) -> None:
         """Wait until an expression is true, through whatever the page navigates to."""
 
         async def holds() -> bool:
-            told = await self.send("Runtime.evaluate", expression=f"Boolean({script})", returnByValue=True)
-            return "exceptionDetails" not in told and bool(told["result"]["value"])
+            reported = await self.send("Runtime.evaluate", expression=f"Boolean({script})", returnByValue=True)
+            return "exceptionDetails" not in reported and bool(reported["result"]["value"])
 
         await eventually(holds, script, _PATIENCE)
 
@@ -155,8 +159,8 @@ class Tab:
 
     async def picture(self, file: Path) -> None:
         """What the window shows, as a PNG."""
-        told = await self.send("Page.captureScreenshot", format="png")
-        await asyncio.to_thread(file.write_bytes, base64.b64decode(told["data"]))
+        reported = await self.send("Page.captureScreenshot", format="png")
+        await asyncio.to_thread(file.write_bytes, base64.b64decode(reported["data"]))
 
 
 @asynccontextmanager

@@ -1,32 +1,25 @@
-"""Objects and worlds for unit tests of reconcilers: plain data in, a fresh and synced view out.
+"""Objects and caches for unit tests of reconcilers: plain data in, a fresh and synced view out.
 
-world = world_of([parts.SERVICES, parts.MODELS], aim_service("chat"), aim_model("qwen"))
-plan = decide(RECONCILER, world.object(parts.SERVICES, "ml", "chat"), world.view(), NOW)
+cache = world_of([parts.SERVICES, parts.MODELS], aim_service("chat"), aim_model("qwen"))
+plan = decide(RECONCILER, cache.object(parts.SERVICES, "ml", "chat"), cache.view(), NOW)
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
 from itertools import count
 from typing import Any, TypeVar
 
 from aim_cli.cluster import refs as resources
 from aim_domain import NAMESPACE_CONFIGS_BY_NAMESPACE
-from aim_domain.kinds import kind_of
 from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, KAIWO_CONFIGS, NAMESPACE_CONFIGS, RUNTIME_CONFIGS
-from controller_runtime import FACT, Change, ClassifiedError, JsonObject, Key, Kind, Part, Resource, World, timestamp
+from controller_runtime import FACT, ClassifiedError, JsonObject, Kind, Part, Resource, timestamp
 from controller_runtime.core import Pod
 from controller_runtime.kinds import POD
-from controller_runtime.log.cache.store import Derived
-from controller_runtime.log.cache.view import WorldView
 from controller_runtime.log.history.facts import fact_key
-from controller_runtime.log.wire.part import published_form
-from controller_runtime.log.wire.version import Entry, Version
+from controller_runtime.testing import NOW, BuiltCache, cache_of
 
 T = TypeVar("T", bound=Resource)
 
-NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
-"""The usual clock of a pass."""
 NAMESPACE = "ml"
 """The usual namespace."""
 
@@ -34,7 +27,7 @@ _versions = count(1000)
 
 
 def next_version() -> str:
-    """A resourceVersion that is newer than all before it, of whatever kind: worlds leave older ones aside."""
+    """A resourceVersion that is newer than all before it, of whatever kind: caches leave older ones aside."""
     return str(next(_versions))
 
 
@@ -155,7 +148,7 @@ def fact(
     attempts: int = 0,
     observed: datetime = NOW,
 ) -> JsonObject:
-    """The fact that an effect left behind; put it into a world that has the part of facts."""
+    """The fact that an effect left behind; put it into a cache that has the part of facts."""
     where = fact_key(service, effect, key)
     metadata = about["metadata"]
     problem = (
@@ -182,85 +175,7 @@ def fact(
     }
 
 
-@dataclass(frozen=True)
-class BuiltWorld:
-    """A world in which every part is synced and fresh, unless a test makes it stale.
-
-    Attributes:
-        stored: each object whole, as the API server has it.
-    """
-
-    world: World
-    sequences: Iterator[int]
-    stored: dict[tuple[Part[Any], Key], JsonObject] = field(default_factory=dict)
-
-    @property
-    def now(self) -> datetime:
-        """The clock of a pass."""
-        return NOW
-
-    def view(self, failure: ClassifiedError | None = None, failing_since: datetime | None = None) -> WorldView:
-        """A new view for one pass."""
-        return WorldView(self.world, failure, failing_since)
-
-    def object(self, part: Part[T], namespace: str, name: str) -> T:
-        """An object that must be there and be readable."""
-        entry = self.world.get(part, Key(namespace if part.kind.namespaced else "", name))
-        assert entry is not None, f"{part} has no {namespace}/{name}"
-        decoded = entry.decode()
-        assert not isinstance(decoded, ClassifiedError), decoded
-        return decoded
-
-    def put(self, part: Part[Any], *objects: JsonObject) -> list[Change[Any]]:
-        """Add objects, or replace them by newer versions; returns what that changed.
-
-        They are trimmed as on the bus, so that no decision passes a test by something that no service gets to see.
-        """
-        changes: list[Change[Any]] = []
-        for obj in objects:
-            metadata = obj["metadata"]
-            key = Key(metadata.get("namespace") or "", metadata["name"])
-            version = Version(metadata["uid"], metadata.get("resourceVersion", ""), next(self.sequences), "e1")
-            self.stored[part, key] = obj
-            changes += self.world.put(Entry.of(part, key, published_form(part, obj), version), 0.0)
-        return changes
-
-    def make_stale(self, part: Part[Any]) -> None:
-        """Let the part's publisher be down (FW-019)."""
-        self.world.mark(part, fresh=False)
-
-
-def world_of(parts: Iterable[Part[Any]], *objects: JsonObject, indexes: Iterable[Derived] = ()) -> BuiltWorld:
-    """A world with these parts and objects; each object goes to the first part of its kind that selects it."""
-    known = tuple(parts)
-    world = World(known, indexes)
-    for part in known:
-        world.mark(part, synced=True, fresh=True, epoch="e1")
-    result = BuiltWorld(world, count(1))
-    for obj in objects:
-        result.put(_part_for(known, obj), obj)
-    return result
-
-
-def config_world(*configs: JsonObject) -> BuiltWorld:
-    """A world with every level of the runtime configuration."""
+def config_cache(*configs: JsonObject) -> BuiltCache:
+    """A cache with every level of the runtime configuration."""
     parts = (RUNTIME_CONFIGS, CLUSTER_RUNTIME_CONFIGS, NAMESPACE_CONFIGS, KAIWO_CONFIGS)
-    return world_of(parts, *configs, indexes=[NAMESPACE_CONFIGS_BY_NAMESPACE])
-
-
-def _part_for(parts: Iterable[Part[Any]], obj: JsonObject) -> Part[Any]:
-    labels = obj["metadata"].get("labels") or {}
-    for part in parts:
-        same_kind = (part.kind.api_version, part.kind.kind) == (obj["apiVersion"], obj["kind"])
-        if same_kind and _selects(part.label_selector, labels):
-            return part
-    known = "a kind of this world" if kind_of(obj["apiVersion"], obj["kind"]) else "a known kind"
-    raise AssertionError(f"no part takes {obj['kind']} {obj['metadata']['name']}: not {known}, or its labels differ")
-
-
-def _selects(selector: str, labels: Mapping[str, str]) -> bool:
-    for term in filter(None, selector.split(",")):
-        key, equals, value = term.partition("=")
-        if key not in labels or (equals and labels[key] != value.lstrip("=")):
-            return False
-    return True
+    return cache_of(parts, *configs, indexes=[NAMESPACE_CONFIGS_BY_NAMESPACE])

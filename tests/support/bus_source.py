@@ -4,14 +4,14 @@ import asyncio
 from datetime import UTC, datetime
 from typing import Any
 
+from support.cache_objects import widget
 from support.epochs import E1
-from support.world_objects import widget
 
 from controller_runtime import JsonObject, Key, dumps
 from controller_runtime.log.broker.address import BusError
 from controller_runtime.log.broker.connection import BusConnection, PubAck
 from controller_runtime.log.broker.reading import stream_state
-from controller_runtime.log.publish.checkpoint import Account, Marker, Proof
+from controller_runtime.log.publish.checkpoint import Account, Checkpoint, Proof
 from controller_runtime.log.wire.messages import LogMessage, StateMessage, Verb, message_id
 from controller_runtime.log.wire.subjects import Layout
 
@@ -90,15 +90,15 @@ class Source:
         self._rv = resource_version
 
     async def mark_facts(self, service: str) -> None:
-        """Write the marker of the facts of one service."""
+        """Write the checkpoint of the facts of one service."""
         await self.mark(service)
 
     async def mark(self, service: str = "", *, complete_to: str | None = None) -> None:
-        """Write the part's marker; by default everything that is true is published."""
+        """Write the part's checkpoint; by default everything that is true is published."""
         state = await stream_state(self.connection, self.layout.state_stream)
         proof = self._proof(service)
         self._marks += 1
-        marker = Marker(
+        checkpoint = Checkpoint(
             "test",
             self._marks,
             self.epoch,
@@ -111,7 +111,7 @@ class Source:
             proof.fold,
         )
         subject = self.layout.sync(self.part, service)
-        outcome = await self.connection.publish(subject, marker.body(), marker.headers())
+        outcome = await self.connection.publish(subject, checkpoint.body(), checkpoint.headers())
         assert isinstance(outcome, PubAck), outcome
 
     def _proof(self, service: str) -> Proof:
@@ -119,7 +119,7 @@ class Source:
         return Account((key, self.sequences[key]) for key in published).proof
 
     async def keep_marking(self, interval: float = 0.1) -> None:
-        """Write markers for ever, through outages."""
+        """Write checkpoints for ever, through outages."""
         while True:
             try:
                 await self.mark()

@@ -42,8 +42,8 @@ def cluster(services: int, extra: int = 0) -> Iterator[JsonObject]:
 
 
 def _node(number: int) -> JsonObject:
-    told = {"amd.com/gpu.device-id": "74a1", "kubernetes.io/hostname": f"gpu-{number}"}
-    return make(kinds.NODE, f"gpu-{number}", labels=told, spec={}, status={"allocatable": {"amd.com/gpu": "8"}})
+    reported = {"amd.com/gpu.device-id": "74a1", "kubernetes.io/hostname": f"gpu-{number}"}
+    return make(kinds.NODE, f"gpu-{number}", labels=reported, spec={}, status={"allocatable": {"amd.com/gpu": "8"}})
 
 
 def _model(family: str, place: int) -> Iterator[JsonObject]:
@@ -55,9 +55,9 @@ def _model(family: str, place: int) -> Iterator[JsonObject]:
             fits = gpu == "MI300X"
             why = f"no node has {gpu}; there are MI300X"
             lacking = {"status": "NotAvailable", "conditions": [condition("GpuAvailable", False, "NoSuchGpu", why)]}
-            told = {**(ready_status() if fits else lacking), "profile": {"metadata": profile}}
+            reported = {**(ready_status() if fits else lacking), "profile": {"metadata": profile}}
             name = f"{family}-{gpu.lower()}-{precision}-latency"
-            yield make(kinds.AIM_CLUSTER_SERVICE_TEMPLATE, name, spec={"modelName": family}, status=told)
+            yield make(kinds.AIM_CLUSTER_SERVICE_TEMPLATE, name, spec={"modelName": family}, status=reported)
 
 
 def _resolved(family: str) -> JsonObject:
@@ -80,7 +80,7 @@ def _service(number: int, now: datetime) -> JsonObject:
         "InferenceServicePodsReady", state == "Running", "Waiting" if state == "Starting" else "Running",
         "1 of 2 pods is ready" if state == "Starting" else "", since,
     )  # fmt: skip
-    told = {
+    reported = {
         "status": state,
         "conditions": [ready],
         "runtime": {"replicas": "2"},
@@ -88,7 +88,7 @@ def _service(number: int, now: datetime) -> JsonObject:
     }
     return make(
         kinds.AIM_SERVICE, name, namespace=team, created=since,
-        spec={"model": {"name": family}}, status={**told, **_resolved(family)},
+        spec={"model": {"name": family}}, status={**reported, **_resolved(family)},
     )  # fmt: skip
 
 
@@ -98,14 +98,14 @@ def story() -> Iterator[JsonObject]:
     now = datetime.now(UTC)
     spec = {"model": {"name": "mixtral-8x22b"}}
 
-    def told(state: str, *conditions: JsonObject, **more: Any) -> JsonObject:
+    def reported(state: str, *conditions: JsonObject, **more: Any) -> JsonObject:
         status = {"status": state, "conditions": list(conditions), **more}
         return make(kinds.AIM_SERVICE, name, namespace=namespace, created=now, spec=spec, status=status)
 
     resolved = _resolved("mixtral-8x22b")
     cache_ref = {"name": "storied-cache", "namespace": namespace, "kind": "aim.eai.amd.com/v1alpha1/AIMTemplateCache"}
     lacking = condition("CacheReady", False, "ArtifactsFailed", "the cache storied-cache is Degraded", now)
-    yield told("Pending", condition("ModelReady", False, "ModelNotReady", "it is being looked for", now))
+    yield reported("Pending", condition("ModelReady", False, "ModelNotReady", "it is being looked for", now))
     failed = condition("DownloadComplete", False, "AuthError", _WHY, now)
     artifact = _artifact("storied-weights", namespace, "Failed", now, conditions=[failed])
     yield artifact
@@ -114,13 +114,13 @@ def story() -> Iterator[JsonObject]:
     some = condition("ArtifactsReady", False, "ArtifactsFailed", "1 of 1 artifacts failed", now)
     degraded = {"status": "Degraded", "conditions": [some], **artifacts}
     yield make(kinds.AIM_TEMPLATE_CACHE, "storied-cache", namespace=namespace, created=now, spec=cache, status=degraded)
-    yield told("Degraded", lacking, cache={"templateCacheRef": cache_ref}, **resolved)
+    yield reported("Degraded", lacking, cache={"templateCacheRef": cache_ref}, **resolved)
     yield _artifact("storied-weights", namespace, "Ready", now)
     yield make(
         kinds.AIM_TEMPLATE_CACHE, "storied-cache", namespace=namespace, created=now, spec=cache,
         status=ready_status(**artifacts),
     )  # fmt: skip
-    running = told(
+    running = reported(
         "Running", condition("Ready", True, "Running", "", now), cache={"templateCacheRef": cache_ref}, **resolved
     )
     yield running
@@ -146,7 +146,7 @@ def family(obj: JsonObject) -> Iterator[JsonObject]:
         kinds.HTTP_ROUTE, name, namespace=namespace, created=since, owners=[owner(obj)],
         spec={"parentRefs": parents}, status={"parents": [accepted]},
     )  # fmt: skip
-    told = {labels.KSERVE_INFERENCE_SERVICE: name}
+    reported = {labels.KSERVE_INFERENCE_SERVICE: name}
     gpus = {"resources": {"requests": {"amd.com/gpu": "4", "memory": "256Gi", "cpu": "16"}}}
     for number in range(2):
         spec = {
@@ -156,7 +156,7 @@ def family(obj: JsonObject) -> Iterator[JsonObject]:
         }
         status = {"phase": "Running", "conditions": [condition("Ready", True, "", "", since)]}
         yield make(
-            kinds.POD, f"{name}-predictor-{number}", namespace=namespace, created=since, labels=told, spec=spec,
+            kinds.POD, f"{name}-predictor-{number}", namespace=namespace, created=since, labels=reported, spec=spec,
             status=status,
         )  # fmt: skip
     artifact = _artifact(
@@ -178,8 +178,8 @@ def _claim(artifact: JsonObject, since: datetime) -> JsonObject:
 
 def service(namespace: str, name: str, status: str = "Running") -> JsonObject:
     """One more."""
-    told = {"status": status, "conditions": [condition("Ready", status == "Running", "Because", "it is so")]}
-    return make(kinds.AIM_SERVICE, name, namespace=namespace, spec={"model": {"name": "llama-3-70b"}}, status=told)
+    reported = {"status": status, "conditions": [condition("Ready", status == "Running", "Because", "it is so")]}
+    return make(kinds.AIM_SERVICE, name, namespace=namespace, spec={"model": {"name": "llama-3-70b"}}, status=reported)
 
 
 def _artifact(name: str, namespace: str, state: str, now: datetime, **more: Any) -> JsonObject:
@@ -205,7 +205,7 @@ def _failing(now: datetime) -> Iterator[JsonObject]:
             "artifacts": {"weights": {"name": artifact["metadata"]["name"], "status": "Failed"}},
         },
     )  # fmt: skip
-    told = {
+    reported = {
         "status": "Degraded",
         "conditions": [
             condition("ModelReady", True, "Ready", "", since),
@@ -227,7 +227,7 @@ def _failing(now: datetime) -> Iterator[JsonObject]:
     yield cache
     yield make(
         kinds.AIM_SERVICE, name, namespace=namespace, created=since,
-        spec={"model": {"name": "mixtral-8x22b"}}, status=told,
+        spec={"model": {"name": "mixtral-8x22b"}}, status=reported,
     )  # fmt: skip
 
 
@@ -235,12 +235,12 @@ def _abused(now: datetime) -> JsonObject:
     """What users may write, wherever they may."""
     namespace, name = ABUSED
     since = now - timedelta(hours=5)
-    told = {
+    reported = {
         "status": "Failed",
         "conditions": [condition("ModelReady", False, EVIL, f"{EVIL} " + "x" * 300, since)],
         "routing": {"path": f"/{EVIL}"},
     }
     return make(
         kinds.AIM_SERVICE, name, namespace=namespace, created=since,
-        annotations={"note": EVIL}, spec={"model": {"image": EVIL}}, status=told,
+        annotations={"note": EVIL}, spec={"model": {"image": EVIL}}, status=reported,
     )  # fmt: skip

@@ -14,7 +14,7 @@ import aiohttp
 from support.bus_source import Source
 from support.nats import TEST_LIMITS, connected, eventually
 
-from aim_cli.console.mirror import SHOWN
+from aim_cli.console.mirror import OBJECT_PARTS
 from aim_local.apiserver import ControlPlane
 from aim_local.nats import NatsServer
 from aim_local.processes import dying_with_parent, stop_process
@@ -56,16 +56,16 @@ class Feed:
     def __init__(self, bus: BusConnection) -> None:
         self._bus = bus
         # Where a kind has several parts, the mirror takes its objects from any of them.
-        kinds = {(part.kind.api_version, part.kind.kind): part for part in reversed(SHOWN)}
-        # An epoch for each: the broker takes markers of one epoch with one number for one and the same.
+        kinds = {(part.kind.api_version, part.kind.kind): part for part in reversed(OBJECT_PARTS)}
+        # An epoch for each: the broker takes checkpoints of one epoch with one number for one and the same.
         self._sources = {
             part.name: Source(bus, DEFAULT_LAYOUT, part.name, epoch=f"20260101T000000.000Z-{number:06x}")
-            for number, part in enumerate(SHOWN)
+            for number, part in enumerate(OBJECT_PARTS)
         }
         self._of_kind = {kind: self._sources[part.name] for kind, part in kinds.items()}
 
     async def tell(self, obj: JsonObject) -> None:
-        """A version of an object, which nobody vouches for yet."""
+        """A version of an object, which no publisher confirms yet."""
         source = self._of_kind[obj["apiVersion"], obj["kind"]]
         key = Key(obj["metadata"].get("namespace") or "", obj["metadata"]["name"])
         source.truth[key] = obj
@@ -108,7 +108,7 @@ class Feed:
 @asynccontextmanager
 async def site(folder: Path, objects: Iterable[JsonObject] = ()) -> AsyncIterator[Site]:
     """A broker with these objects, and a console that has read them."""
-    async with ControlPlane() as plane, told(folder, objects) as (broker, feed):
+    async with ControlPlane() as plane, reported(folder, objects) as (broker, feed):
         kubeconfig = folder / "kubeconfig"
         await asyncio.to_thread(kubeconfig.write_text, plane.kubeconfig())
         async with _console(broker.url, kubeconfig) as (address, pid):
@@ -116,7 +116,7 @@ async def site(folder: Path, objects: Iterable[JsonObject] = ()) -> AsyncIterato
 
 
 @asynccontextmanager
-async def told(folder: Path, objects: Iterable[JsonObject] = ()) -> AsyncIterator[tuple[NatsServer, Feed]]:
+async def reported(folder: Path, objects: Iterable[JsonObject] = ()) -> AsyncIterator[tuple[NatsServer, Feed]]:
     """A broker that was told of these objects, and still is."""
     store = folder / "nats"
     # Nobody asks what is left after a crash of the machine: writes need not be synced.
@@ -126,12 +126,12 @@ async def told(folder: Path, objects: Iterable[JsonObject] = ()) -> AsyncIterato
         await ensure_streams(bus, DEFAULT_LAYOUT, TEST_LIMITS)
         feed = Feed(bus)
         await feed.tell_all(objects)
-        vouching = asyncio.ensure_future(feed.keep_vouching())
+        checkpointer = asyncio.ensure_future(feed.keep_vouching())
         try:
             yield broker, feed
         finally:
-            vouching.cancel()
-            await asyncio.wait((vouching,))
+            checkpointer.cancel()
+            await asyncio.wait((checkpointer,))
 
 
 @asynccontextmanager

@@ -44,13 +44,33 @@ def obtain(package: str, name: str = "") -> Path:
     return program
 
 
-def _unpack(package: str, program: Path) -> None:
+def obtain_library(package: str, name: str) -> Path:
+    """A shared library, of this system, the cache folder, or the package index of this Debian.
+
+    Args:
+        name: below the folder of the libraries of this machine's architecture.
+
+    Raises:
+        UnavailableError: with the reason in one line.
+    """
+    inside = Path("usr/lib/x86_64-linux-gnu", name)
+    if Path("/", inside).exists():
+        return Path("/", inside)
+    library = cache_folder(package) / inside.name
+    if not library.exists():
+        if shutil.which("apt-get") is None or shutil.which("dpkg") is None:
+            raise UnavailableError("it is not installed, and without apt-get its package cannot be downloaded")
+        _unpack(package, library, inside)
+    return library
+
+
+def _unpack(package: str, program: Path, inside: Path | None = None) -> None:
     """Put the program of the package there, at once and whole: what an interruption leaves is not taken for it."""
     program.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=program.parent) as scratch:
         folder = Path(scratch)
         _run(["dpkg", "-x", str(_package(package, folder)), str(folder)], folder)
-        (folder / "usr" / "bin" / program.name).replace(program)
+        (folder / (inside or Path("usr/bin", program.name))).replace(program)
 
 
 def _package(package: str, folder: Path) -> Path:

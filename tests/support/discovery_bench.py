@@ -1,6 +1,6 @@
 """The controllers of templates with their real queues, workers and executors, on virtual time.
 
-The world is fed by hand: with the answers to own writes, and with what a test does as a user or as the cluster.
+The cache is fed by hand: with the answers to own writes, and with what a test does as a user or as the cluster.
 """
 
 from collections import Counter
@@ -11,10 +11,10 @@ from datetime import timedelta
 from itertools import count
 from typing import Any
 
-from support.builders import NOW, make
+from support.builders import make
 from support.controlplane import CRDS
 from support.deciding import WATCHED
-from support.discovery_world import SYSTEM, cluster_model, settings
+from support.discovery_cache import SYSTEM, cluster_model, settings
 from support.virtual_clock import VirtualClock
 
 from aim_discovery.service import definition
@@ -22,18 +22,19 @@ from aim_discovery.templates.discovery import JOBS_BY_OWNER
 from aim_discovery.templates.slots import ACTIVE_JOBS
 from aim_domain.parts import CLUSTER_MODELS, CLUSTER_TEMPLATES, DISCOVERY_JOBS, NAMESPACES, TEMPLATES
 from aim_local.apiserver import EXTERNAL_CRDS, ControlPlane
-from controller_runtime import Change, JsonObject, Key, KubeClient, Part, World, scoped, timestamp
+from controller_runtime import Cache, Change, JsonObject, Key, KubeClient, Part, scoped, timestamp
 from controller_runtime.kinds import NAMESPACE as NAMESPACE_KIND
 from controller_runtime.kube.config import Connection, NoCredentials
 from controller_runtime.log.history.decisions import DecisionRecord
 from controller_runtime.log.wire.version import Entry, Version
-from controller_runtime.reconcile.cache_access import Admission, WorldAccess
+from controller_runtime.reconcile.cache_access import Admission, CacheAccess
 from controller_runtime.reconcile.enqueue import ChangeRouter
 from controller_runtime.reconcile.events import EventWriter
 from controller_runtime.reconcile.executor import Executor
 from controller_runtime.reconcile.queue import WorkQueue
 from controller_runtime.reconcile.record import Records
 from controller_runtime.reconcile.worker import Worker
+from controller_runtime.testing import NOW
 
 _MOST_PASSES = 5000
 
@@ -48,7 +49,7 @@ class DiscoveryBench:
 
     kube: KubeClient
     limit: int
-    world: World = field(init=False)
+    cache: Cache = field(init=False)
     clock: VirtualClock = field(default_factory=VirtualClock)
     passes: Counter[str] = field(default_factory=Counter)
     records: list[DecisionRecord] = field(default_factory=list)
@@ -57,9 +58,9 @@ class DiscoveryBench:
 
     def __post_init__(self) -> None:
         declared = definition(settings(max_discovery_jobs=self.limit))
-        self.world = World(declared.consumes, declared.indexes)
+        self.cache = Cache(declared.consumes, declared.indexes)
         for part in declared.consumes:
-            self.world.mark(part, synced=True, fresh=True, epoch="e1")
+            self.cache.mark(part, synced=True, fresh=True, epoch="e1")
         self.access = _AgedByTheBench(self)
         admission = Admission(self.access, self.kube)
         events = EventWriter(self.kube, declared.field_manager)
@@ -72,7 +73,7 @@ class DiscoveryBench:
                 self.kube,
                 reconciler,
                 field_manager=declared.field_manager,
-                world=self.access,
+                cache=self.access,
                 admission=admission,
                 events=events,
             )
@@ -80,14 +81,14 @@ class DiscoveryBench:
             self.queues[reconciler.controller] = queue
             self.workers[reconciler.controller] = Worker(
                 reconciler,
-                self.world,
+                self.cache,
                 queue,
                 executor,
                 effects=self,
                 interceptors=(Records(declared.name, self.records.append), WATCHED),
                 now=lambda: NOW + timedelta(seconds=self.clock.now),
             )
-        self._router = ChangeRouter(self.world, declared.shown, [one.waking for one in self.workers.values()])
+        self._router = ChangeRouter(self.cache, declared.predicates, [one.enqueuer for one in self.workers.values()])
 
     # What the controllers need
 
@@ -101,7 +102,7 @@ class DiscoveryBench:
         """Nothing is remembered of effects."""
 
     def dispatch(self, changes: Sequence[Change[Any]]) -> None:
-        """Changes of the world wake whom they concern."""
+        """Changes of the cache enqueue whom they concern."""
         for change in changes:
             self._router.route(change)
 
@@ -151,7 +152,7 @@ class DiscoveryBench:
         uid = known["metadata"]["uid"]
         await self.kube.delete(part.kind, key.name, key.namespace or None, uid=uid)
         self.absorb(part, known, gone=True)
-        for job in self.world.select(JOBS_BY_OWNER, scoped(key.namespace, uid)):
+        for job in self.cache.select(JOBS_BY_OWNER, scoped(key.namespace, uid)):
             self.absorb(DISCOVERY_JOBS, job.raw, gone=True)
 
     async def end(self, job: Key) -> None:
@@ -160,14 +161,14 @@ class DiscoveryBench:
         await self.change(DISCOVERY_JOBS, job, {"status": {"conditions": [failed]}}, "status")
 
     def absorb(self, part: Part[Any], obj: JsonObject, *, gone: bool = False) -> None:
-        """The world learns of an answer."""
+        """The cache learns of an answer."""
         self.access.absorb(part, obj, gone=gone)
 
     def feed(self, part: Part[Any], obj: JsonObject) -> None:
         """Services do not write this part: it comes over the bus."""
         metadata = obj["metadata"]
         version = Version(metadata["uid"], metadata["resourceVersion"], next(self._sequences), "e1")
-        self.dispatch(self.world.put(Entry.of(part, Key("", metadata["name"]), obj, version), self.clock.now))
+        self.dispatch(self.cache.put(Entry.of(part, Key("", metadata["name"]), obj, version), self.clock.now))
 
     # Looking
 
@@ -178,19 +179,19 @@ class DiscoveryBench:
 
     def running(self) -> list[Key]:
         """Keys of the Jobs that count, the oldest first."""
-        return [entry.key for entry in self.world.select(ACTIVE_JOBS, "yes")]
+        return [entry.key for entry in self.cache.select(ACTIVE_JOBS, "yes")]
 
     def owners(self) -> list[str]:
         """Names of the templates that have a Job which counts, in the order of the Jobs."""
-        found = self.world.select(ACTIVE_JOBS, "yes")
+        found = self.cache.select(ACTIVE_JOBS, "yes")
         return [str(owner["name"]) for entry in found for owner in entry.raw["metadata"]["ownerReferences"]]
 
 
-class _AgedByTheBench(WorldAccess):
+class _AgedByTheBench(CacheAccess):
     """The age of objects is told by the bench's clock, too."""
 
     def __init__(self, bench: DiscoveryBench) -> None:
-        super().__init__(bench.world, bench.dispatch, bench.clock.time)
+        super().__init__(bench.cache, bench.dispatch, bench.clock.time)
         self._bench = bench
 
     def absorb(self, part: Part[Any], obj: JsonObject, *, gone: bool = False) -> None:

@@ -1,10 +1,10 @@
-"""A namespace whose storage is limited, artifacts with volumes in it, and whatever uses them."""
+"""A namespace whose storage is limited, artifacts with volumes in it, and their users."""
 
 from datetime import timedelta
 from typing import Any
 
-from support.artifacts import TEAM, Cluster, artifact, cache, namespace
-from support.builders import NOW, condition, make
+from support.artifacts import TEAM, Cluster, artifact, namespace, template_cache
+from support.builders import condition, make
 
 from aim_artifacts.limits.mounts import MOUNTED_CLAIMS
 from aim_domain import labels
@@ -12,6 +12,7 @@ from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_SERVICE, INFERENCE_
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, ARTIFACTS
 from controller_runtime import Effect, JsonObject, Plan, quantity
 from controller_runtime.kinds import POD
+from controller_runtime.testing import NOW
 
 SMALL = {labels.ANNOTATION_PVC_HEADROOM: "0"}
 """Volumes as large as the weights."""
@@ -109,4 +110,4 @@ def user(*, resolved: str = "qwen", scope: str = "Namespace", mode: str | None =
 def listing(uid: str, **members: Any) -> JsonObject:
     """A cache that lists an artifact."""
     entry = {"uid": uid, "name": "a", "model": "m", "status": "Ready"}
-    return cache(status={"artifacts": {"m": entry}}, **members)
+    return template_cache(status={"artifacts": {"m": entry}}, **members)

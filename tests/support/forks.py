@@ -85,6 +85,43 @@ class Fork:
         return code
 
 
+class Spawned:
+    """A running program that was not forked: one that loads a library before all else. As `Fork`."""
+
+    def __init__(self, module: str, environment: Mapping[str, str], log: Path) -> None:
+        self._command = (sys.executable, "-m", module)
+        self._environment = environment
+        self._log = log
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> None:
+        """Start it."""
+        with self._log.open("ab") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                *self._command, stdout=log, stderr=log, env=self._environment, start_new_session=True
+            )
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        """Exit code, negative after a signal; None while it runs."""
+        return None if self._process is None else self._process.returncode
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """Send a signal to it."""
+        os.kill(self.pid, number)
+
+    async def wait(self) -> int:
+        """Wait for its end; the exit code."""
+        assert self._process is not None
+        return await self._process.wait()
+
+
 async def fork(program: Program, log: Path) -> Child:
     """Start a program of a stack: as a fork if it is one in Python."""
     if list(program.command[: len(_MODULE)]) != _MODULE:

@@ -48,7 +48,7 @@ class Answer:
     headers: Mapping[str, str]
 
     @property
-    def told(self) -> str:
+    def reported(self) -> str:
         """The line that says why somebody was not let in."""
         found = re.search(r'role="alert">(.*?)</p>', self.text)
         return found[1] if found else ""

@@ -17,8 +17,8 @@ from support.forks import fork
 from support.images import given, image, wrapped, wrapped_env
 from support.pod_root import Mount
 
+from aim_domain.services import SERVICES
 from aim_local.processes import Child
-from aim_local.stack import SERVICES
 from aim_local.supervision.process import Program, spawn
 
 IMAGES: Final = os.environ.get("AIM_TEST_IMAGES", "")

@@ -83,8 +83,8 @@ def image(trees: Path, name: str) -> Image:
     assert (folder / tree.LIBRARIES).is_dir(), f"{folder}: no tree; `python -m support.images {trees}` builds it"
     lines = stage(target_of(name))
     env = dict(re.findall(r"(\w+)=(\S+)", " ".join(text for word, text in lines if word == "ENV")))
-    told = dict(lines)
-    return Image(folder, env, int(told["USER"].partition(":")[0]), tuple(json.loads(told["ENTRYPOINT"])))
+    reported = dict(lines)
+    return Image(folder, env, int(reported["USER"].partition(":")[0]), tuple(json.loads(reported["ENTRYPOINT"])))
 
 
 def wrapped(container: Container) -> list[str]:

@@ -26,9 +26,10 @@ from support.pod_root import Container
 from support.real_cluster import raw_api
 from support.rendered_broker import NAMES, RenderedBroker, rendered_broker
 
+from aim_domain.services import SERVICES
 from aim_local.assets import Program as Asset
 from aim_local.processes import Child, dying_with_parent
-from aim_local.stack import SERVICES, StackSettings
+from aim_local.stack import StackSettings
 from aim_local.supervision.process import Program, spawn
 from controller_runtime import JsonObject
 from controller_runtime.kube.config import from_kubeconfig
@@ -144,7 +145,7 @@ class Installation:
         assert done.status == 0, done.errors
 
     def _values(self) -> JsonObject:
-        services = {name: {"env": _told(own_variables(one.env))} for name, one in self._wanted.items()}
+        services = {name: {"env": _reported(own_variables(one.env))} for name, one in self._wanted.items()}
         # Definitions are the cluster's. Requests of tests to the metrics have no token; `test_real_metrics` has.
         special = {"crd": {"enable": False}, "metrics": {"secure": False}, "check": {"seconds": 5}}
         return {**self.broker.values, "services": services, **special}
@@ -177,7 +178,7 @@ async def _pod_of(api: RawApi, service: str) -> JsonObject:
     return pod
 
 
-def _told(env: Mapping[str, str]) -> list[JsonObject]:
+def _reported(env: Mapping[str, str]) -> list[JsonObject]:
     return [{"name": name, "value": value} for name, value in env.items() if name not in _OF_THE_CHART]
 
 

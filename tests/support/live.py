@@ -1,7 +1,7 @@
 """One service at work on the embedded control plane, pass by pass and on virtual time.
 
 The service's own workers and executors make the passes and write with its Kubernetes client: server-side apply, field
-ownership, defaults, finalizers, UIDs and garbage collection are the API server's. Left out are the bus, as the world
+ownership, defaults, finalizers, UIDs and garbage collection are the API server's. Left out are the bus, as the cache
 takes in what the store tells, and what the client's transport adds to a request: connection, retries, rate limit and
 observer, which have tests of their own. A test says whose pass it is, and plays everybody else.
 
@@ -24,7 +24,7 @@ from typing import Any, Final, TypeVar
 from urllib.parse import unquote, urlencode
 
 from starlette.types import Message, Scope
-from support.builders import NAMESPACE, NOW, BuiltWorld, make, world_of
+from support.builders import NAMESPACE, make
 from support.controlplane import definitions
 from support.deciding import WATCHED
 from support.virtual_clock import VirtualClock
@@ -36,6 +36,7 @@ from aim_local.apiserver.store import Event, EventType, Watcher
 from controller_runtime import (
     FACT,
     FACTS,
+    GRACE_PERIOD,
     Change,
     ClassifiedError,
     Effect,
@@ -56,7 +57,7 @@ from controller_runtime.kube.transport import Request, Transport
 from controller_runtime.log.history.facts import FactOwner, fact_key
 from controller_runtime.log.wire.part import published_form
 from controller_runtime.log.wire.version import Entry, Version
-from controller_runtime.reconcile.cache_access import Admission, WorldAccess
+from controller_runtime.reconcile.cache_access import Admission, CacheAccess
 from controller_runtime.reconcile.decide import Decision, Interceptor, Proceed
 from controller_runtime.reconcile.enqueue import ChangeRouter
 from controller_runtime.reconcile.events import EventWriter
@@ -64,6 +65,7 @@ from controller_runtime.reconcile.executor import Executor
 from controller_runtime.reconcile.plan import Drop, Execution
 from controller_runtime.reconcile.queue import WorkQueue
 from controller_runtime.reconcile.worker import Worker
+from controller_runtime.testing import NOW, BuiltCache, cache_of
 
 T = TypeVar("T")
 
@@ -168,16 +170,16 @@ class _Passes(Interceptor):
         return made
 
 
-class Live(BuiltWorld):
-    """A service and its cluster; also the world that the service sees.
+class Live(BuiltCache):
+    """A service and its cluster; also the cache that the service sees.
 
     Attributes:
         effects: what passes asked for, the latest of each; a test answers them.
     """
 
     def __init__(self, definition: ServiceDefinition, *objects: JsonObject, namespace: str = NAMESPACE) -> None:
-        empty = world_of(definition.consumes, indexes=definition.indexes)
-        super().__init__(empty.world, empty.sequences)
+        empty = cache_of(definition.consumes, indexes=definition.indexes)
+        super().__init__(empty.cache, empty.sequences)
         self.definition = definition
         self.namespace = namespace
         self.effects: dict[tuple[str, str], Effect] = {}
@@ -192,7 +194,9 @@ class Live(BuiltWorld):
     def _begin(self) -> None:
         """A term of leadership, which knows nothing of the one before it."""
         self._workers = self._made_workers()
-        self._router = ChangeRouter(self.world, self.definition.shown, [one.waking for one in self._workers.values()])
+        self._router = ChangeRouter(
+            self.cache, self.definition.predicates, [one.enqueuer for one in self._workers.values()]
+        )
 
     @property
     def _server(self) -> _Server:
@@ -247,6 +251,10 @@ class Live(BuiltWorld):
     def _process(self, part: Part[Any], name: str, namespace: str) -> list[tuple[Plan, Execution]]:
         key = self._key(part, name, namespace)
         self._server.until_done(self._workers[part.name].process(key))
+        if not self._passes.made and not all(map(self.cache.is_fresh, self.definition.consumes)):
+            # A stale kind has postponed it (FW-861).
+            self.later(GRACE_PERIOD.total_seconds())
+            self._server.until_done(self._workers[part.name].process(key))
         self._follow()
         return self._passes.take()
 
@@ -264,7 +272,7 @@ class Live(BuiltWorld):
 
     def all(self, part: Part[Any]) -> list[JsonObject]:
         """The objects of a part, in the order of their names."""
-        return [self.stored[part, entry.key] for entry in sorted(self.world.all(part), key=lambda one: one.key)]
+        return [self.stored[part, entry.key] for entry in sorted(self.cache.all(part), key=lambda one: one.key)]
 
     def uid(self, part: Part[Any], name: str, namespace: str = "") -> str:
         """UID of an object that is there."""
@@ -305,7 +313,7 @@ class Live(BuiltWorld):
         counted = self._server.plane.requests.report()["requests"]
         return {(one["verb"], "/".join(filter(None, (one["resource"], one["subresource"])))) for one in counted}
 
-    # The rest of the world
+    # The rest of the cache
 
     def add(self, *objects: JsonObject) -> None:
         """Objects of kinds that the service consumes, or not: each comes with its status, and with its namespace."""
@@ -314,17 +322,17 @@ class Live(BuiltWorld):
         self._follow()
 
     def add_unseen(self, *objects: JsonObject) -> None:
-        """Objects of which the world hears only after the next pass."""
+        """Objects of which the cache hears only after the next pass."""
         for obj in objects:
             self._store(obj, "")
 
     def put(self, part: Part[Any], *objects: JsonObject) -> list[Change[Any]]:
         """Add objects, or replace what is there by them; one that names another UID comes in the place of the former.
 
-        Facts are put into the world alone, as the API server knows none.
+        Facts are put into the cache alone, as the API server knows none.
         """
         if part is FACTS:
-            return self._told(super().put(part, *objects))
+            return self._reported(super().put(part, *objects))
         for obj in objects:
             self._store(self._in_place(part, obj), self._status_manager(obj))
         return self._follow()
@@ -367,7 +375,7 @@ class Live(BuiltWorld):
         key = self._key(part, name, namespace)
         uid = self.stored[part, key]["metadata"]["uid"]
         if part is FACTS:
-            self._told(self.world.absorb_deleted(part, key, uid, self.timers.now))
+            self._reported(self.cache.absorb_deleted(part, key, uid, self.timers.now))
             return
         self._server.until_done(self._server.kube.delete(part.kind, name, key.namespace or None, uid=uid))
         self._follow()
@@ -375,7 +383,7 @@ class Live(BuiltWorld):
     def answer(self, effect: Effect, outcome: JsonObject | None = None, failure: ClassifiedError | None = None) -> None:
         """Let an effect end now."""
         where = fact_key(self.definition.name, effect.kind, effect.key)
-        before = self.world.get(FACTS, where)
+        before = self.cache.get(FACTS, where)
         attempts = 0 if before is None else int(before.raw.get("attempts", 0))
         problem = (
             None
@@ -418,20 +426,20 @@ class Live(BuiltWorld):
         """The object without what `make` gives every new one, if it is there: that would set it back."""
         metadata = obj["metadata"]
         key = Key(metadata.get("namespace") or "", metadata["name"])
-        if self.world.get(part, key) is None:
+        if self.cache.get(part, key) is None:
             return obj
         usual = make(part.kind, key.name, namespace=key.namespace)["metadata"]
         own = {name: value for name, value in metadata.items() if name in _NAMES or usual.get(name) != value}
         return {**obj, "metadata": own}
 
-    # From the store into the world
+    # From the store into the cache
 
     def _follow(self) -> list[Change[Any]]:
         changes: list[Change[Any]] = []
         for storage, event in self._server.events():
             for part, resource, selected in self._parts[storage]:
                 changes += self._take_in(part, resource, selected, event)
-        return self._told(changes)
+        return self._reported(changes)
 
     def _take_in(
         self, part: Part[Any], resource: ResourceType, selected: Matcher | None, event: Event
@@ -440,36 +448,36 @@ class Live(BuiltWorld):
         version = Version(event.current.uid, str(event.current.revision), next(self.sequences), "e1")
         if event.type is EventType.DELETED or (selected is not None and not selected(obj)):
             self.stored.pop((part, key), None)
-            known = self.world.get(part, key)
-            return [] if known is None else self.world.delete(part, key, version, self.timers.now)
+            known = self.cache.get(part, key)
+            return [] if known is None else self.cache.delete(part, key, version, self.timers.now)
         if resource.from_storage is not None:
             obj = resource.from_storage(obj)
         self.stored[part, key] = obj
-        return self.world.put(Entry.of(part, key, published_form(part, obj), version), self.timers.now)
+        return self.cache.put(Entry.of(part, key, published_form(part, obj), version), self.timers.now)
 
-    def _told(self, changes: Iterable[Change[Any]]) -> list[Change[Any]]:
-        told = list(changes)
-        for change in told:
+    def _reported(self, changes: Iterable[Change[Any]]) -> list[Change[Any]]:
+        reported = list(changes)
+        for change in reported:
             self._router.route(change)
-        return told
+        return reported
 
     # What the framework makes at the beginning of a term of leadership
 
     def _made_workers(self) -> dict[str, Worker[Any]]:
         kube, manager = self._server.kube.guarded(self._may_write), self.definition.field_manager
-        access = WorldAccess(self.world, self._told, self.timers.time)
+        access = CacheAccess(self.cache, self._reported, self.timers.time)
         admission = Admission(access, kube)
         events = EventWriter(kube, manager, clock=self.timers.time, now=lambda: self.now)
         return {
             reconciler.part.name: Worker(
                 reconciler,
-                self.world,
+                self.cache,
                 WorkQueue(self.timers),
                 Executor(
                     kube,
                     reconciler,
                     field_manager=manager,
-                    world=access,
+                    cache=access,
                     admission=admission,
                     events=events,
                     declared=self.definition.declared_writes,
@@ -487,7 +495,7 @@ class Live(BuiltWorld):
         return math.inf if self._writes_left >= 0 else 0.0
 
     def observed(self, effect: Effect) -> datetime | None:
-        entry = self.world.get(FACTS, fact_key(self.definition.name, effect.kind, effect.key))
+        entry = self.cache.get(FACTS, fact_key(self.definition.name, effect.kind, effect.key))
         known = None if entry is None else entry.object
         return None if known is None else known.observed_at
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Self
 
-from support.builders import NOW, BuiltWorld, condition, fact, make, world_of
+from support.builders import condition, fact, make
 from support.deciding import decide
 from support.live import Live
 
@@ -16,6 +16,7 @@ from aim_model_sync.outcome import SelectorOutcome, SyncOutcome
 from aim_model_sync.service import definition
 from aim_model_sync.settings import ModelSyncSettings
 from controller_runtime import Category, ClassifiedError, JsonObject, Plan, to_json
+from controller_runtime.testing import NOW, BuiltCache, cache_of
 
 DEFINITION = definition(ModelSyncSettings(system_namespace="aim-system"))
 RECONCILER = DEFINITION.reconcilers[0]
@@ -65,18 +66,18 @@ def model(image: str, name: str = "", labels: dict[str, str] | None = None, **mo
 
 @dataclass
 class Scene:
-    """A source in a world, and what a pass decides there."""
+    """A source in a cache, and what a pass decides there."""
 
     obj: JsonObject
     others: tuple[JsonObject, ...] = ()
-    world: BuiltWorld = field(init=False)
+    cache: BuiltCache = field(init=False)
 
     def __post_init__(self) -> None:
-        self.world = world_of(DEFINITION.consumes, self.obj, *self.others, indexes=DEFINITION.indexes)
+        self.cache = cache_of(DEFINITION.consumes, self.obj, *self.others, indexes=DEFINITION.indexes)
 
     def reconcile(self, now: datetime = NOW, failure: ClassifiedError | None = None) -> Plan:
         name = self.obj["metadata"]["name"]
-        return decide(RECONCILER, self.world.object(MODEL_SOURCES, "", name), self.world.view(failure), now)
+        return decide(RECONCILER, self.cache.object(MODEL_SOURCES, "", name), self.cache.view(failure), now)
 
     def synced(self, result: SyncOutcome, when: datetime = FINISHED) -> Self:
         body = fact(
@@ -88,7 +89,7 @@ class Scene:
             outcome=to_json(result),
             observed=when,
         )
-        self.world.put(facts_part(), body)
+        self.cache.put(facts_part(), body)
         return self
 
 
@@ -96,7 +97,7 @@ class AtWork(Scene):
     """The source in a cluster in which the service works."""
 
     def __post_init__(self) -> None:
-        self.world = self.live = Live(DEFINITION, self.obj, *self.others)
+        self.cache = self.live = Live(DEFINITION, self.obj, *self.others)
 
     def carry_out(self, now: datetime | None = None) -> Self:
         """One pass, now or then."""

@@ -43,7 +43,7 @@ class Outcome:
 
     what: str
     code: int
-    told: str
+    reported: str
 
 
 UNCHANGED = Mutant("unchanged code", "", "", "")
@@ -77,10 +77,10 @@ MUTANTS = (
         "PERIODIC_JITTER_MAX: Final = 30.0",
     ),
     Mutant(
-        "an event that is not told",
+        "an event that is not reported",
         "aim_model_sync.reconcile",
-        "created {counted(number, 'model')}\"),) if number else ()",
-        "created {counted(number, 'model')}\"),) if not number else ()",
+        "created {count_of(number, 'model')}\"),) if number else ()",
+        "created {count_of(number, 'model')}\"),) if not number else ()",
     ),
     Mutant("the worst of two templates", "aim_serving.template_selection", "best = min(_score", "best = max(_score"),
     Mutant(
@@ -90,7 +90,7 @@ MUTANTS = (
         '_METRICS: Final = ("throughput", "latency")',
     ),
     Mutant(
-        "GPUs that nobody has",
+        "GPUs that no node has",
         "aim_serving.template_selection",
         "not one.gpu_model or criteria.gpu_present",
         "not one.gpu_model or not criteria.gpu_present",
@@ -157,7 +157,7 @@ MUTANTS = (
         "or artifact.spec.env != env:",
     ),
     Mutant(
-        "an artifact of nobody",
+        "an artifact without an owner",
         "aim_artifacts.cache_reconcile",
         "owned=cache.spec.mode == CacheMode.DEDICATED",
         "owned=False",
@@ -235,7 +235,7 @@ CHOOSERS = (
         "return datetime.fromtimestamp(int(template.uid[:7], 16), UTC)",
     ),
     Mutant(
-        "a line that nobody joins",
+        "a line that no template joins",
         "aim_discovery.templates.slots",
         "    if is_waiting(template):\n",
         "    if not is_waiting(template):\n",

@@ -94,9 +94,13 @@ class Outcomes:
     def print(self, config: pytest.Config) -> None:
         """Print them below the tests."""
         reporter = config.pluginmanager.get_plugin("terminalreporter")
+        capture = config.pluginmanager.get_plugin("capturemanager")
         assert isinstance(reporter, pytest.TerminalReporter)
-        for line in self.lines:
-            reporter.write_line(line)
+        assert capture is not None
+        # What a fixture prints at its end is captured otherwise, and shown with failures alone.
+        with capture.global_and_fixture_disabled():
+            for line in self.lines:
+                reporter.write_line(line)
 
 
 @dataclass(frozen=True, slots=True)

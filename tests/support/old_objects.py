@@ -1,4 +1,4 @@
-"""Objects of the groups that nobody serves any more, as users have them."""
+"""Objects of the groups that no API server serves any more, as users have them."""
 
 from typing import Any
 

@@ -8,7 +8,7 @@ from typing import Self
 
 from aiohttp import web
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.trace.v1.trace_pb2 import Span as Told
+from opentelemetry.proto.trace.v1.trace_pb2 import Span as ProtoSpan
 
 QUICKLY = "200"
 """Milliseconds after which a service sends what it has."""
@@ -67,13 +67,13 @@ class Trace:
         """The tree, with what belongs to nothing behind it."""
         first = min(span.began for span in self.spans)
 
-        def told(span: Span, depth: int) -> Iterable[str]:
+        def reported(span: Span, depth: int) -> Iterable[str]:
             at, took = (span.began - first) / 1e6, (span.ended - span.began) / 1e6
             yield f"{at:9.1f} {took:8.1f} ms {'  ' * depth}{span.service}: {span.name}"
             for child in sorted(self.children(span), key=lambda one: one.began):
-                yield from told(child, depth + 1)
+                yield from reported(child, depth + 1)
 
-        return "\n".join(line for span in (*self.roots, *self.orphans) for line in told(span, 0))
+        return "\n".join(line for span in (*self.roots, *self.orphans) for line in reported(span, 0))
 
 
 class Collector:
@@ -119,23 +119,23 @@ class Collector:
         return self.trace(begun[-1].trace) if begun else None
 
 
-def resource_attributes(told: Iterable[object]) -> dict[str, str]:
+def resource_attributes(reported: Iterable[object]) -> dict[str, str]:
     """Attributes that are texts."""
-    return {one.key: one.value.string_value for one in told}  # type: ignore[attr-defined]
+    return {one.key: one.value.string_value for one in reported}  # type: ignore[attr-defined]
 
 
-def _span(service: object, told: Told) -> Span:
+def _span(service: object, reported: ProtoSpan) -> Span:
     return Span(
         str(service),
-        told.name,
-        told.trace_id.hex(),
-        told.span_id.hex(),
-        told.parent_span_id.hex(),
-        Told.SpanKind.Name(told.kind).removeprefix("SPAN_KIND_"),
-        told.start_time_unix_nano,
-        told.end_time_unix_nano,
-        {one.key: one.value.string_value or one.value.int_value for one in told.attributes},
-        tuple(one.trace_id.hex() for one in told.links),
+        reported.name,
+        reported.trace_id.hex(),
+        reported.span_id.hex(),
+        reported.parent_span_id.hex(),
+        ProtoSpan.SpanKind.Name(reported.kind).removeprefix("SPAN_KIND_"),
+        reported.start_time_unix_nano,
+        reported.end_time_unix_nano,
+        {one.key: one.value.string_value or one.value.int_value for one in reported.attributes},
+        tuple(one.trace_id.hex() for one in reported.links),
     )
 
 

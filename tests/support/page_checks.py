@@ -1,4 +1,4 @@
-"""What a page has to be for whoever looks at it, computed in the browser."""
+"""What a page has to be for its viewers, computed in the browser."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What every child has, whoever makes it: its owner (FW-211), the labels of its controller, and valid labels."""
+"""What every child has in all services: its owner (FW-211), the labels of its controller, and valid labels."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final

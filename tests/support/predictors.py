@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from support.serving import cache, children_of, model, node, plan_for, serving_world, template
+from support.serving import children_of, model, node, plan_for, serving_cache, template, template_cache
 
 from controller_runtime import JsonObject
 
@@ -18,8 +18,8 @@ USUAL = "qwen3-lat-a04542d9"
 
 def applied(service: JsonObject, *objects: JsonObject, of: JsonObject | None = None) -> JsonObject:
     """The InferenceService that a pass applies when model, template and cache are Ready."""
-    world = serving_world(service, of or template(), model(), node(), cache(USUAL), *objects)
-    (body,) = children_of(plan_for(world), "InferenceService")
+    cache = serving_cache(service, of or template(), model(), node(), template_cache(USUAL), *objects)
+    (body,) = children_of(plan_for(cache), "InferenceService")
     return body
 
 

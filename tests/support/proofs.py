@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Final
 
+from support.cache_feed import QUICK as QUICK_FEED
+from support.cache_feed import Fed, feeding
+from support.cache_objects import widgets
 from support.publishing import QUICK, Cluster
-from support.world_feed import QUICK as QUICK_FEED
-from support.world_feed import Fed, feeding
-from support.world_objects import widgets
 
 from controller_runtime import Part, Resource
 from controller_runtime.kube.reflector_state import ListFrom

@@ -3,9 +3,9 @@
 import asyncio
 import sys
 
+from support.cache_objects import widgets
 from support.nats import settings_for
 from support.publishing import QUICK, Cluster
-from support.world_objects import widgets
 
 from controller_runtime.kube.reflector_state import Upsert
 from controller_runtime.log.broker.connection import connect

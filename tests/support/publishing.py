@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from support.cache_objects import widgets
 from support.nats import TEST_LIMITS, eventually
-from support.world_objects import widgets
 
 from controller_runtime import JsonObject, Key, Part
 from controller_runtime.kube.guard import WriteGuard, unguarded
@@ -22,8 +22,8 @@ from controller_runtime.log.publish.state import PublisherSettings, PublisherSet
 from controller_runtime.log.wire.messages import EnvelopeError, LogMessage, StateMessage, decode_log, decode_state
 from controller_runtime.log.wire.subjects import Layout
 
-QUICK = PublisherSettings(marker_interval=0.2, list_grace=0.3, limits=TEST_LIMITS)
-"""Settings for tests that cannot wait ten seconds for a marker."""
+QUICK = PublisherSettings(checkpoint_interval=0.2, list_grace=0.3, limits=TEST_LIMITS)
+"""Settings for tests that cannot wait ten seconds for a checkpoint."""
 
 
 @dataclass
@@ -197,10 +197,10 @@ async def agrees(bus: BusConnection, layout: Layout, part: str, cluster: Cluster
 
 
 async def settles(bus: BusConnection, layout: Layout, part: str, cluster: Cluster, publisher: Publisher) -> None:
-    """Wait until stream and cluster agree and the publisher said so in a marker."""
-    markers = publisher.statistics.markers
+    """Wait until stream and cluster agree and the publisher said so in a checkpoint."""
+    checkpoints = publisher.statistics.checkpoints
     await eventually(lambda: agrees(bus, layout, part, cluster), f"stream = cluster, {publisher.statistics}")
-    await eventually(lambda: publisher.statistics.markers > markers + 1, "a later marker")
+    await eventually(lambda: publisher.statistics.checkpoints > checkpoints + 1, "a later marker")
 
 
 @asynccontextmanager
@@ -225,8 +225,3 @@ async def publishing(
             runner.cancel()
             with suppress(asyncio.CancelledError):
                 await runner
-
-
-def keys_of(cluster: Cluster) -> set[Key]:
-    """Names of what exists."""
-    return {Key.of(obj) for obj in cluster.objects.values()}

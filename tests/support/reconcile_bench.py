@@ -19,19 +19,19 @@ from aim_local.apiserver.http import Handler, Request
 from aim_local.serving import json_response
 from controller_runtime import (
     FACTS,
+    Cache,
     Change,
     Effect,
     JsonObject,
     Key,
     Kind,
     KubeClient,
+    MappingBy,
     Part,
     Plan,
     Reconciler,
     TransportSettings,
     View,
-    WakeBy,
-    World,
 )
 from controller_runtime.backoff import Backoff
 from controller_runtime.core import ConfigMap
@@ -40,7 +40,7 @@ from controller_runtime.log.cache.store import Derived
 from controller_runtime.log.cache.view import ReadLog
 from controller_runtime.log.history.decisions import DecisionRecord
 from controller_runtime.log.history.facts import FactOwner
-from controller_runtime.reconcile.cache_access import Admission, WorldAccess
+from controller_runtime.reconcile.cache_access import Admission, CacheAccess
 from controller_runtime.reconcile.child import Target
 from controller_runtime.reconcile.decide import Decision as PassDecision
 from controller_runtime.reconcile.decide import Interceptor, Proceed
@@ -104,7 +104,7 @@ class Bench:
 
     kube: KubeClient
     faults: Faults
-    world: World = field(default_factory=lambda: World(PARTS))
+    cache: Cache = field(default_factory=lambda: Cache(PARTS))
     decision: Decision = field(default=lambda _obj, _view: NOTHING)
     leads: bool = True
     records: list[DecisionRecord] = field(default_factory=list)
@@ -119,12 +119,12 @@ class Bench:
 
     def __post_init__(self) -> None:
         for part in PARTS:
-            self.world.mark(part, synced=True, fresh=True)
+            self.cache.mark(part, synced=True, fresh=True)
         self.reconciler = Reconciler(
             "service",
             SERVICES,
             lambda obj, view, _now: self.decision(obj, view),
-            wakes=(WakeBy(CONFIG_MAPS, lambda change, _: self.woken_by(change)),),
+            mappings=(MappingBy(CONFIG_MAPS, lambda change, _: self.woken_by(change)),),
         )
         self._start()
 
@@ -133,20 +133,20 @@ class Bench:
         self.reconciler = replace(self.reconciler, finalizer=finalizer, finalize=lambda _, view, __: clean_up(view))
         self._start()
 
-    def waking(self, *wakes: WakeBy[Any]) -> None:
-        """Give the reconciler other wakes."""
-        self.reconciler = replace(self.reconciler, wakes=wakes)
+    def enqueuer(self, *mappings: MappingBy[Any]) -> None:
+        """Give the reconciler other enqueues."""
+        self.reconciler = replace(self.reconciler, mappings=mappings)
         self._start()
 
     def index(self, *indexes: Derived) -> None:
-        """Give the world look-ups; what it knows stays."""
+        """Give the cache look-ups; what it knows stays."""
         parts: tuple[Part[Any], ...] = PARTS
-        known = [entry for part in parts for entry in self.world.all(part)]
-        self.world = World(PARTS, indexes)
+        known = [entry for part in parts for entry in self.cache.all(part)]
+        self.cache = Cache(PARTS, indexes)
         for part in PARTS:
-            self.world.mark(part, synced=True, fresh=True)
+            self.cache.mark(part, synced=True, fresh=True)
         for entry in known:
-            self.world.absorb(entry.part, entry.raw, 0.0)
+            self.cache.absorb(entry.part, entry.raw, 0.0)
         self._start()
 
     def on_virtual_time(self) -> None:
@@ -180,21 +180,21 @@ class Bench:
             else DEFAULT_BACKOFF
         )
         self.queue: WorkQueue[Key] = WorkQueue(self.timers, backoff=backoff)
-        self.access = WorldAccess(self.world, self._dispatch)
+        self.access = CacheAccess(self.cache, self._dispatch)
         self.admission = Admission(self.access, self.kube)
         guarded = self.kube.guarded(lambda: math.inf if self.leads else 0.0)
         self.executor = Executor(
             guarded,
             self.reconciler,
             field_manager="aim-serving",
-            world=self.access,
+            cache=self.access,
             admission=self.admission,
             events=EventWriter(guarded, "aim-serving"),
             clock=time.monotonic if self.timers is None else self.timers.time,
         )
         self.worker = Worker(
             self.reconciler,
-            self.world,
+            self.cache,
             self.queue,
             self.executor,
             effects=self,
@@ -214,18 +214,18 @@ class Bench:
         self.forgotten.append(owner_uid)
 
     def _dispatch(self, changes: Sequence[Change[Any]]) -> None:
-        router = ChangeRouter(self.world, (), (self.worker.waking,))
+        router = ChangeRouter(self.cache, (), (self.worker.enqueuer,))
         for change in changes:
             router.route(change)
 
     async def create(self, part: Part[Any], body: JsonObject) -> JsonObject:
-        """Create an object as a user, and let the world see it."""
+        """Create an object as a user, and let the cache see it."""
         created = await self.kube.create(part.kind, body, "user")
         self.access.absorb(part, created)
         return created
 
     async def see(self, part: Part[Any], name: str) -> JsonObject:
-        """The world catches up with an object of the namespace `default`."""
+        """The cache catches up with an object of the namespace `default`."""
         live = await self.get(part.kind, name)
         self.access.absorb(part, live)
         return live
@@ -234,7 +234,7 @@ class Bench:
         return await self.kube.get(kind, name, "default")
 
     def target(self, name: str = "chat") -> Target:
-        entry = self.world.get(SERVICES, Key("default", name))
+        entry = self.cache.get(SERVICES, Key("default", name))
         assert entry is not None
         return Target(SERVICES, entry.raw, "00-11111111111111111111111111111111-2222222222222222-01")
 
@@ -245,7 +245,7 @@ class Bench:
         return now.depth + now.processing == 0
 
     def stored_status(self) -> str:
-        """The status value of the service as the world knows it."""
+        """The status value of the service as the cache knows it."""
         return str((self.target().raw.get("status") or {}).get("status") or "")
 
     @property

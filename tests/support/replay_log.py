@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from support.bus_source import Source
+from support.cache_feed import Fed, feeding
+from support.cache_objects import colour_index, widgets
 from support.nats import eventually
-from support.world_feed import Fed, feeding
-from support.world_objects import colour_index, widgets
 
 from aim_domain import AimSettings
 from controller_runtime import (
@@ -26,7 +26,7 @@ from controller_runtime import (
     scoped,
 )
 from controller_runtime.log.broker.connection import BusConnection, PubAck
-from controller_runtime.log.cache.view import WorldView
+from controller_runtime.log.cache.view import CacheView
 from controller_runtime.log.history.decisions import DecisionRecord
 from controller_runtime.log.history.reader import DecisionFilter, History
 from controller_runtime.log.wire.subjects import Layout
@@ -90,13 +90,13 @@ class Log:
 
     async def decide(self, name: str, reconcile: Reconcile, *, digest: str = "d1") -> None:
         """One pass, recorded as the runtime does it."""
-        entry = self.fed.world.get(PART, Key("ns", name))
+        entry = self.fed.cache.get(PART, Key("ns", name))
         assert entry is not None
         assert entry.object is not None
         reconciler = Reconciler("widget", PART, reconcile)
-        view = WorldView(self.fed.world)
+        view = CacheView(self.fed.cache)
         view.get(PART, "ns", name)
-        standing = self.fed.world.standing()
+        standing = self.fed.cache.position()
         decision = Decision(reconciler, entry.object, view, datetime.now(UTC), view.reads, standing)
         made: list[DecisionRecord] = []
         records = Records("tester", made.append)
@@ -104,8 +104,8 @@ class Log:
             plan = decide(decision, (records,))
             records.carried_out(decision, plan, Execution(started=True))
         await self._publish(self.layout.settings("tester", "d1"), dumps(self.settings))
-        told = made[0].model_copy(update={"settings": digest})
-        await self._publish(self.layout.decision("tester", PART.name, entry.key), told.to_json())
+        reported = made[0].model_copy(update={"settings": digest})
+        await self._publish(self.layout.decision("tester", PART.name, entry.key), reported.to_json())
 
     async def replay(self, reconcile: Reconcile, wanted: DecisionFilter = EVERY) -> list[Replayed]:
         """Today's code decides again."""

@@ -1,13 +1,13 @@
-"""A past for replays, made from what a world holds instead of from a broker, and the records of passes over it."""
+"""A past for replays, made from what a cache holds instead of from a broker, and the records of passes over it."""
 
 from collections.abc import Mapping
 from uuid import uuid4
 
 from support.versions import NOON, version_of
 
-from controller_runtime import Key, Part, Resource, World
-from controller_runtime.log.cache.view import WorldView
-from controller_runtime.log.history.decisions import DecisionRecord, RecordedFailure, recorded_reads, recorded_standing
+from controller_runtime import Cache, Key, Part, Resource
+from controller_runtime.log.cache.view import CacheView
+from controller_runtime.log.history.decisions import DecisionRecord, RecordedFailure, recorded_position, recorded_reads
 from controller_runtime.log.history.versions import Chain, LoggedVersion
 from controller_runtime.log.wire.messages import Verb
 from controller_runtime.log.wire.version import Entry
@@ -29,10 +29,10 @@ def logged(entry: Entry[Resource], previous: int = 0, verb: Verb = Verb.UPSERT) 
     )
 
 
-def past_of(world: World, part: Part[Resource], *later: LoggedVersion) -> Past:
-    """A history that holds what the world holds, and what came later."""
+def past_of(cache: Cache, part: Part[Resource], *later: LoggedVersion) -> Past:
+    """A history that holds what the cache holds, and what came later."""
     chains: dict[Key, Chain] = {}
-    for version in (*(logged(entry) for entry in world.all(part)), *later):
+    for version in (*(logged(entry) for entry in cache.all(part)), *later):
         chains[version.key] = Chain((*chains.get(version.key, Chain()).versions, version))
     return past_with(part, chains)
 
@@ -45,7 +45,7 @@ def past_with(part: Part[Resource], chains: Mapping[Key, Chain]) -> Past:
     return past
 
 
-def record_of(view: WorldView, world: World, failure: RecordedFailure | None = None) -> DecisionRecord:
+def record_of(view: CacheView, cache: Cache, failure: RecordedFailure | None = None) -> DecisionRecord:
     """The record of a pass over the widget ``ns/a``, through JSON and back, as a real one comes."""
     record = DecisionRecord(
         id=uuid4().hex,
@@ -55,7 +55,7 @@ def record_of(view: WorldView, world: World, failure: RecordedFailure | None = N
         namespace="ns",
         name="a",
         at=NOON,
-        world=recorded_standing(world.standing(), view.reads.searched_parts),
+        world=recorded_position(cache.position(), view.reads.searched_parts),
         reads=recorded_reads(view.reads),
         failure=failure,
         failing_since=view.failing_since,

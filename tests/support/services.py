@@ -4,14 +4,15 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import aiohttp
 import orjson
-from support.forks import Fork
+from support.forks import Fork, Spawned
 from support.nats import eventually
 
 from aim_local.apiserver import ControlPlane
@@ -20,6 +21,7 @@ from aim_local.ports import free_port
 from controller_runtime import JsonObject
 
 _TESTS = Path(__file__).parents[1]
+_NO_LIBRARY: Mapping[str, str] = MappingProxyType({})
 _LONG = 60.0
 """Seconds after which what should have happened has failed to, on the busiest machine."""
 
@@ -27,18 +29,22 @@ _LONG = 60.0
 class ServiceUnderTest:
     """One process of a service. Its log is kept in a file, a JSON object per line."""
 
-    def __init__(self, module: str, folder: Path, pod: str, address: str, environment: dict[str, str]) -> None:
+    def __init__(
+        self, module: str, folder: Path, pod: str, address: str, environment: dict[str, str], *, forked: bool = True
+    ) -> None:
         self._module = module
         self._log = folder / f"{pod}-{time.monotonic_ns()}.log"
         self._environment = environment
         self._session: aiohttp.ClientSession | None = None
         self.url = f"http://{address}"
-        self.process: Fork | None = None
+        self.process: Fork | Spawned | None = None
+        self._forked = forked
 
     async def start(self) -> None:
         """Start the process; it may take a moment to be reachable."""
         self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_LONG))
-        self.process = Fork(self._module, self._environment, self._log)
+        kind = Fork if self._forked else Spawned
+        self.process = kind(self._module, self._environment, self._log)
         await self.process.start()
 
     async def close(self) -> None:
@@ -154,9 +160,18 @@ class Platform:
         self._services: list[ServiceUnderTest] = []
 
     def service(
-        self, pod: str = "pod-0", module: str = "support.tiny_service", prefix: str = "AIM_", **variables: str
+        self,
+        pod: str = "pod-0",
+        module: str = "support.tiny_service",
+        prefix: str = "AIM_",
+        preloaded: Mapping[str, str] = _NO_LIBRARY,
+        **variables: str,
     ) -> ServiceUnderTest:
-        """A service that is not started yet; ``variables`` without their prefix."""
+        """A service that is not started yet; ``variables`` without their prefix.
+
+        Args:
+            preloaded: variables by which the dynamic linker loads a library; a fork would have none.
+        """
         kubeconfig = self.folder / "kubeconfig"
         kubeconfig.write_text(self.plane.kubeconfig(), encoding="utf-8")
         address = f"127.0.0.1:{free_port()}"
@@ -177,15 +192,17 @@ class Platform:
             "PYTHONPATH": os.pathsep.join([str(_TESTS), *filter(None, [os.environ.get("PYTHONPATH")])]),
             "KUBECONFIG": str(kubeconfig),
             "TINY_LOOKS": str(self.looks),
+            **preloaded,
             **{name if name.startswith("OTEL_") else f"{prefix}{name}": value for name, value in settings.items()},
         }
-        service = ServiceUnderTest(module, self.folder, pod, settings["HEALTH_PROBE_BIND_ADDRESS"], environment)
+        address = settings["HEALTH_PROBE_BIND_ADDRESS"]
+        service = ServiceUnderTest(module, self.folder, pod, address, environment, forked=not preloaded)
         self._services.append(service)
         return service
 
     async def started(self, pod: str = "pod-0", **variables: str) -> ServiceUnderTest:
         """A service whose process runs."""
-        service = self.service(pod, **variables)
+        service = self.service(pod, preloaded=_NO_LIBRARY, **variables)
         await service.start()
         return service
 

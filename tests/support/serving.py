@@ -1,10 +1,10 @@
-"""Objects around an AIMService, and a world in which its plans come true."""
+"""Objects around an AIMService, and a cache in which its plans come true."""
 
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from support.builders import EARLIER, NOW, BuiltWorld, condition, make, owner, world_of
+from support.builders import EARLIER, condition, make, owner
 from support.deciding import decide
 from support.live import Live
 
@@ -16,6 +16,7 @@ from aim_serving.service import CONSUMED, SERVICE_RECONCILER, definition
 from controller_runtime import FACT, ClassifiedError, JsonObject, Plan
 from controller_runtime.log.history.facts import fact_key
 from controller_runtime.log.wire.part import GroupId
+from controller_runtime.testing import NOW, BuiltCache, cache_of
 
 DEFINITION = definition(AimSettings(system_namespace="aim-system"))
 TEAM = "ml-team"
@@ -90,7 +91,7 @@ def node(name: str = "gpu-1", device_id: str = "74a1") -> JsonObject:
     return make(kinds.NODE, name, labels={labels.GPU_DEVICE_ID: device_id})
 
 
-def cache(
+def template_cache(
     name: str,
     of_template: str = "qwen3-lat",
     *,
@@ -200,28 +201,28 @@ def pod_events(of_service: JsonObject, pod: JsonObject, *events: tuple[str, str]
     }
 
 
-def serving_world(*objects: JsonObject) -> BuiltWorld:
-    """A world of all that serving consumes."""
-    return world_of(CONSUMED, *objects, indexes=indexes.ALL)
+def serving_cache(*objects: JsonObject) -> BuiltCache:
+    """A cache of all that serving consumes."""
+    return cache_of(CONSUMED, *objects, indexes=indexes.ALL)
 
 
 def plan_for(
-    world: BuiltWorld, name: str = "qwen-chat", *, now: datetime | None = None, failure: ClassifiedError | None = None
+    cache: BuiltCache, name: str = "qwen-chat", *, now: datetime | None = None, failure: ClassifiedError | None = None
 ) -> Plan:
     """The plan of one pass over a service, which nobody carries out."""
-    service = world.object(SERVICES, _namespace(world, name), name)
-    return decide(SERVICE_RECONCILER, service, world.view(failure), now or world.now)
+    service = cache.object(SERVICES, _namespace(cache, name), name)
+    return decide(SERVICE_RECONCILER, service, cache.view(failure), now or cache.now)
 
 
-def summaries_read(world: BuiltWorld, name: str) -> set[GroupId]:
-    """Groups of summaries that a pass over a service reads: those by which it is woken."""
-    view = world.view()
-    decide(SERVICE_RECONCILER, world.object(SERVICES, _namespace(world, name), name), view, NOW)
+def summaries_read(cache: BuiltCache, name: str) -> set[GroupId]:
+    """Groups of summaries that a pass over a service reads: those by which it is enqueued."""
+    view = cache.view()
+    decide(SERVICE_RECONCILER, cache.object(SERVICES, _namespace(cache, name), name), view, NOW)
     return set(view.reads.summaries)
 
 
-def _namespace(world: BuiltWorld, name: str) -> str:
-    return next(entry.key.namespace for entry in world.world.all(SERVICES) if entry.key.name == name)
+def _namespace(cache: BuiltCache, name: str) -> str:
+    return next(entry.key.namespace for entry in cache.cache.all(SERVICES) if entry.key.name == name)
 
 
 def living(*objects: JsonObject) -> Live:
@@ -263,6 +264,6 @@ def children_of(plan: Plan, kind: str) -> list[JsonObject]:
     return [child.body for child in plan.children if child.body["kind"] == kind]
 
 
-def stored(world: BuiltWorld, name: str = WORKLOAD) -> InferenceService:
-    """The InferenceService in the world."""
-    return world.object(INFERENCE_SERVICES, TEAM, name)
+def stored(cache: BuiltCache, name: str = WORKLOAD) -> InferenceService:
+    """The InferenceService in the cache."""
+    return cache.object(INFERENCE_SERVICES, TEAM, name)

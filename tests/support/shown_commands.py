@@ -20,6 +20,7 @@ from aim_cli.__main__ import app as aim
 from aim_local.assets import AssetError, Program, find_toolset
 from aim_packaging.__main__ import app as packaging
 
+_UPGRADE: Final = "helm upgrade aim-engine deploy/charts/aim-engine -n aim-system --reset-then-reuse-values"
 ELSEWHERE: Final[Mapping[str, str]] = MappingProxyType(
     {
         "make ": "tests/unit/docs: the target exists; .ci/run runs it, tests/e2e/test_demo_command.py the demo",
@@ -36,10 +37,11 @@ ELSEWHERE: Final[Mapping[str, str]] = MappingProxyType(
         "helm test ": "takes pods of images: tests/containers asks the same of the services",
         "kubectl -n aim-system port-forward ": "takes a kubelet; what is then asked is asked of the service itself",
         "kubectl -n aim-system logs ": "takes the Job of an installation: tests/containers/test_installed_check.py",
-        "kubectl -n aim-system rollout ": "starts the pods of an installation anew, and there is no trying it",
+        "kubectl -n aim-system rollout ": "restarts the pods of an installation, which has no dry run",
         "kubectl -n aim-system patch pvc ": "takes the volume of a bundled broker, which only a cluster has",
         "kubectl -n aim-system delete statefulset ": "takes a bundled broker: tests/node/test_node_brokers.py",
         "kubectl -n aim-system delete pvc ": "takes the volumes of three brokers: tests/node/test_node_brokers.py",
+        f"{_UPGRADE} --set nats.replicas=1": "waits for the volumes of three brokers: tests/node/test_node_brokers.py",
         "kubectl create token NAME ": "names an account of yours: tests/real/test_real_console.py logs in so",
         "kubectl -n aim-system get lease ": "nobody elects a leader here: tests/chaos/test_service_leaders.py",
         "kubectl create namespace guide-": "made by the test, as the objects of the page need it",
@@ -155,7 +157,7 @@ async def _process(line: str) -> tuple[int, str]:
     return process.returncode or 0, said.decode(errors="replace")
 
 
-def told_where(platform: Platform, monkeypatch: pytest.MonkeyPatch, folder: Path) -> Shell:
+def reported_where(platform: Platform, monkeypatch: pytest.MonkeyPatch, folder: Path) -> Shell:
     """A shell with the variables that the pages export, and in the folder that they start from."""
     monkeypatch.setenv("KUBECONFIG", str(platform.stack.kubeconfig))
     monkeypatch.setenv("AIM_NATS_URL", platform.stack.nats_url)

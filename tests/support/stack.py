@@ -7,6 +7,7 @@ that a test process runs, because its start takes longer than most of them, so e
 import asyncio
 import os
 import shutil
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -23,24 +24,26 @@ from support.installed_chart import RESTRICTED, Installation, installation
 from support.real_cluster import raw_api
 from support.used_permissions import FOLDER, note
 
+from aim_domain.services import SERVICES
 from aim_local.demo.run import apply_all, demo_files, read_manifests
 from aim_local.demo.summary import complaints
-from aim_local.realcluster.users import SERVICE_USERS, user_name
-from aim_local.stack import SERVICES, ClusterKind, Stack, StackError, StackSettings
+from aim_local.realcluster.users import user_name
+from aim_local.stack import ClusterKind, Stack, StackError, StackSettings
 from controller_runtime import JsonObject, KubeClient, loads
 from controller_runtime.kube.config import from_kubeconfig
 
 CLUSTER = ClusterKind(os.environ.get("CLUSTER", ClusterKind.EMBEDDED))
 """What the end-to-end tests run against; ``CLUSTER=real`` is that of `make kube-assets`."""
-PATIENCE = {ClusterKind.EMBEDDED: 2.0, ClusterKind.REAL: 3.0}[CLUSTER]
+PATIENCE = 2.0 if CLUSTER is ClusterKind.EMBEDDED else 3.0
 """By how much everything may take longer there than in memory."""
 NODES: Mapping[ClusterKind, int] = MappingProxyType({ClusterKind.EMBEDDED: 1, ClusterKind.REAL: 12})
 """Enough accelerators for all services that tests leave behind, where a scheduler counts them."""
 EMPTY: Mapping[str, Mapping[str, str]] = MappingProxyType({})
-_ACCOUNTS = frozenset(user_name(user) for user in SERVICE_USERS)
+_ACCOUNTS = frozenset(user_name(service) for service in SERVICES)
 _DEMO = "demo"
 """The namespace of `make demo`, and of its files."""
 OWN = "/apis/aim.eai.amd.com/v1alpha1"
+_READS = frozenset({"get", "list", "watch"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +143,29 @@ class Platform:
 def status_of(obj: JsonObject) -> str:
     """The overall status."""
     return str((obj.get("status") or {}).get("status") or "")
+
+
+async def written(platform: Platform) -> Counter[str]:
+    """Writes of the five services so far, by resource, without Leases."""
+    report = await platform.stack.cluster.requests()
+    found: Counter[str] = Counter()
+    for one in report["requests"]:
+        resource = str(one["resource"]).partition(".")[0]
+        ours = str(one["userAgent"]).removeprefix("aim-") in SERVICES
+        if ours and one["verb"] not in _READS and resource != "leases":
+            found[resource] += int(one["count"])
+    return found
+
+
+async def at_rest(platform: Platform) -> Counter[str]:
+    """The writes, once no service has written for a second."""
+    before = await written(platform)
+    while True:
+        await asyncio.sleep(1)
+        now = await written(platform)
+        if now == before:
+            return now
+        before = now
 
 
 def denied_requests(folder: Path) -> list[tuple[str, str, str, str]]:

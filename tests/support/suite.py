@@ -111,10 +111,10 @@ def _embedded(folder: Path) -> Iterator[Server]:
 def _real(folder: Path) -> Iterator[Server]:
     command = ("aim_local.realcluster", "--folder", str(folder / "real"), "--controllers", ",".join(_CONTROLLERS))
     with _running(folder / "cluster.log", sys.executable, "-m", *command, "--no-scheduler", "--no-kserve") as output:
-        told = output.until("stop with")
-        kubeconfig, etcd = re.search(r"KUBECONFIG=(\S+)", told), re.search(r"etcd .*?(http\S+)", told)
-        assert kubeconfig is not None, told
-        assert etcd is not None, told
+        reported = output.until("stop with")
+        kubeconfig, etcd = re.search(r"KUBECONFIG=(\S+)", reported), re.search(r"etcd .*?(http\S+)", reported)
+        assert kubeconfig is not None, reported
+        assert etcd is not None, reported
         yield Server(Path(kubeconfig[1]), etcd[1])
 
 

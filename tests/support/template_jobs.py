@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from support.discovery_world import DiscoveryCluster, discovery_cluster, effect_of, model, template
+from support.discovery_cache import DiscoveryCluster, discovery_cluster, effect_of, model, template
 
 from aim_discovery.effect_kinds import EffectKind
 from aim_domain.parts import DISCOVERY_JOBS, TEMPLATES

@@ -26,6 +26,8 @@ from controller_runtime import (
     ClassifiedError,
     Effect,
     EffectRunner,
+    EffectType,
+    Index,
     JsonObject,
     KubeClient,
     Part,
@@ -47,6 +49,8 @@ UNREADABLE: Final = "unreadable:1"
 SLOW: Final = "slow:1"
 ENDLESS: Final = "endless:1"
 LOCKING: Final = "locking:1"
+ENDLESS_INDEX: Final = "endless-index:1"
+LOCKING_INDEX: Final = "locking-index:1"
 LOOK: Final = "look"
 
 
@@ -64,6 +68,20 @@ MODELS: Final = Part("tinymodels", replace(AIM_MODEL, model=TinyModel))
 CONFIG_MAPS: Final = Part("tinymaps", CONFIG_MAP, label_selector="tiny=yes")
 
 
+def hold(*, in_c: bool) -> None:
+    """Compute for longer than any test takes; in C no other thread gets its turn meanwhile."""
+    while not in_c:
+        pass
+    re.fullmatch("(a|a)+", "a" * 64 + "b")
+
+
+def images(model: AIMModel) -> list[str]:
+    """By what models are found."""
+    if model.spec.image in (ENDLESS_INDEX, LOCKING_INDEX):
+        hold(in_c=model.spec.image == LOCKING_INDEX)
+    return [model.spec.image or ""]
+
+
 def reconcile(model: AIMModel, view: View, _now: datetime) -> Plan:
     """A ConfigMap with what was seen of the image."""
     image = model.spec.image
@@ -73,12 +91,8 @@ def reconcile(model: AIMModel, view: View, _now: datetime) -> Plan:
         return Plan(
             retry=ClassifiedError(Category.INFRASTRUCTURE, "Broken", "what this very object needs does not answer")
         )
-    if image == ENDLESS:
-        while True:
-            pass
-    if image == LOCKING:
-        # In C, where no other thread gets its turn, for longer than any test takes.
-        re.fullmatch("(a|a)+", "a" * 64 + "b")
+    if image in (ENDLESS, LOCKING):
+        hold(in_c=image == LOCKING)
     structlog.get_logger().info("looking", image=image)
     key = f"{model.uid}/{image}"
     fact = get_fact(view, FACTS, NAME, LOOK, key).value
@@ -100,8 +114,9 @@ def definition(_: AimSettings) -> ServiceDefinition:
         publishes=(MODELS, CONFIG_MAPS),
         consumes=(MODELS, CONFIG_MAPS, FACTS),
         reconcilers=(Reconciler(controller=NAME, part=MODELS, reconcile=reconcile),),
+        indexes=(Index(MODELS, "image", images),),
         writes=(writes(CONFIG_MAPS, Verb.APPLY),),
-        effect_kinds={LOOK: 16},
+        effects=(EffectType(LOOK, 16),),
         governs_streams=True,
     )
 

@@ -18,13 +18,14 @@ from typing import Final, NamedTuple
 import yaml
 
 from aim_cli.installation.doctor import READER
+from aim_domain.services import SERVICES
 from aim_local.realcluster.settings import PERMISSIONS
-from aim_local.realcluster.users import SERVICE_USERS, user_name
+from aim_local.realcluster.users import user_name
 from controller_runtime import JsonObject, loads
 
 FOLDER: Final = os.environ.get("USED_PERMISSIONS", "")
 """Where tests against real programs note what was asked for; empty where nobody wants to know."""
-_SERVICES: Final[Mapping[str, str]] = {user_name(user): user.value for user in SERVICE_USERS}
+_SERVICES: Final[Mapping[str, str]] = {user_name(service): service for service in SERVICES}
 _OTHERS: Final = ("console", "check", "downloader")
 _CONTAINED: Final = frozenset({"check", "downloader"})
 """Who acts under an account of its own only where pods are containers (`make test-e2e CLUSTER=real CONTAINERS=1`)."""

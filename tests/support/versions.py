@@ -28,7 +28,7 @@ def version_of(
         key=key,
         verb=verb,
         epoch=epoch,
-        era=epoch,
+        store_id=epoch,
         uid=uid,
         resource_version=resource_version,
         previous=previous,

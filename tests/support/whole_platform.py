@@ -1,19 +1,20 @@
-"""One object of each kind of the platform, related to each other, in a world for each of the five services."""
+"""One object of each kind of the platform, related to each other, in a cache for each of the five services."""
 
+import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cache
 from itertools import count
 from typing import Any, Final
 
-from support.builders import NOW, BuiltWorld, condition, make, world_of
+from support.builders import condition, make
 from support.deciding import decide
 from support.declarations import definitions
 
 from aim_domain import kinds, labels
 from controller_runtime import JsonObject, Key, Plan, Reconciler
 from controller_runtime.log.wire.version import Entry
+from controller_runtime.testing import NOW, BuiltCache, cache_of
 
 TEAM: Final = "team"
 IMAGE: Final = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"
@@ -86,19 +87,19 @@ class Pass:
 def passes_after(old: JsonObject, new: JsonObject) -> Iterator[Pass]:
     """A pass of every object, in all services, after a change of one of them."""
     for service in SERVICES:
-        world = _world(service.name)
+        cache = _cache(service.name)
         part = next((part for part in service.consumes if part.kind.kind == new["kind"]), None)
         if part is None:
             continue
         changed = [(part, old)]
         about = Key(new["metadata"].get("namespace") or "", new["metadata"]["name"])
-        world.put(part, _another_version(new))
+        cache.put(part, _another_version(new))
         for reconciler in service.reconcilers:
-            for entry in sorted(world.world.all(reconciler.part), key=lambda one: one.key):
+            for entry in sorted(cache.cache.all(reconciler.part), key=lambda one: one.key):
                 changed.append((reconciler.part, old if entry.key == about and reconciler.part is part else entry.raw))
-                yield from _passes(reconciler, world, entry)
+                yield from _passes(reconciler, cache, entry)
         for touched, before in changed:
-            world.put(touched, _another_version(before))
+            cache.put(touched, _another_version(before))
 
 
 def own_passes(old: JsonObject, new: JsonObject) -> list[Pass]:
@@ -110,10 +111,10 @@ def own_passes(old: JsonObject, new: JsonObject) -> list[Pass]:
     ]
     passes: list[Pass] = []
     for service, reconciler in sorted(mine, key=lambda one: bool(one[1].status.only_conditions)):
-        world = _world(service)
-        world.put(reconciler.part, _another_version(new))
-        plan = decide(reconciler, world.object(reconciler.part, about.namespace, about.name), world.view(), NOW)
-        world.put(reconciler.part, _another_version(old))
+        cache = _cache(service)
+        cache.put(reconciler.part, _another_version(new))
+        plan = decide(reconciler, cache.object(reconciler.part, about.namespace, about.name), cache.view(), NOW)
+        cache.put(reconciler.part, _another_version(old))
         passes.append(Pass(reconciler.controller, str(about), plan))
     return passes
 
@@ -125,18 +126,18 @@ def stumbles_over(every: Sequence[JsonObject]) -> Iterator[tuple[int, str]]:
     metadata = every[0]["metadata"]
     key = Key(metadata.get("namespace") or "", metadata["name"])
     for service in SERVICES:
-        world = _world(service.name)
+        cache = _cache(service.name)
         for part in service.consumes:
             if part.kind.kind != every[0]["kind"]:
                 continue
-            usual = world.stored[part, key]
+            usual = cache.stored[part, key]
             for number, obj in enumerate(every):
-                before = world.world.stumbles(part)
-                world.put(part, _another_version(obj))
-                if world.world.stumbles(part) != before:
+                before = cache.cache.failures(part)
+                cache.put(part, _another_version(obj))
+                if cache.cache.failures(part) != before:
                     yield number, f"{service.name}: {part}"
-                    world.put(part, _another_version(usual))
-            world.put(part, _another_version(usual))
+                    cache.put(part, _another_version(usual))
+            cache.put(part, _another_version(usual))
 
 
 def _another_version(obj: JsonObject) -> JsonObject:
@@ -144,24 +145,24 @@ def _another_version(obj: JsonObject) -> JsonObject:
     return {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(next(_VERSIONS))}}
 
 
-@cache
-def _world(name: str) -> BuiltWorld:
-    """The world of a service, made once: whoever changes it puts back what was there."""
+@functools.cache
+def _cache(name: str) -> BuiltCache:
+    """The cache of a service, made once: whoever changes it puts back what was there."""
     service = next(one for one in SERVICES if one.name == name)
     known = {(part.kind.api_version, part.kind.kind) for part in service.consumes}
     every = [*_SURROUNDINGS, *objects().values()]
     consumed = (one for one in every if (one["apiVersion"], one["kind"]) in known)
-    return world_of(service.consumes, *consumed, indexes=service.indexes)
+    return cache_of(service.consumes, *consumed, indexes=service.indexes)
 
 
-def _passes(reconciler: Reconciler[Any], world: BuiltWorld, entry: Entry[Any]) -> Iterator[Pass]:
+def _passes(reconciler: Reconciler[Any], cache: BuiltCache, entry: Entry[Any]) -> Iterator[Pass]:
     """The first pass, and the one that sees its status stored, half a minute later."""
     raw = entry.raw
     for moment in (NOW, NOW + timedelta(seconds=30)):
         obj = reconciler.part.model.model_validate(raw)
-        plan = decide(reconciler, obj, world.view(), moment)
+        plan = decide(reconciler, obj, cache.view(), moment)
         yield Pass(reconciler.controller, str(entry.key), plan)
         if plan.status is None:
             return
         raw = {**raw, "status": {**(raw.get("status") or {}), **plan.status}}
-        world.put(reconciler.part, raw)
+        cache.put(reconciler.part, raw)

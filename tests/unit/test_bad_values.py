@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.bad_values import METADATA, MOMENTS, Field, fields_of
-from support.builders import NOW, condition
+from support.builders import condition
 from support.planned_schemas import refusals
-from support.told import assert_told_once, expected, invalid_spec, is_judged
+from support.reported import assert_reported_once, expected, invalid_spec, is_judged
 from support.whole_platform import own_passes, passes_after, stumbles_over, variants
 
 from aim_domain.component_names import ComponentName
+from controller_runtime.testing import NOW
 
 VARIANTS = tuple(variants())
 STRIDE = 1 if os.environ.get("AIM_EXPLORE") == "random" else 3
@@ -26,7 +27,7 @@ OTHERWISE = {
 
 
 def is_admitted(name: str, changes: Iterable[tuple[Field, object]]) -> bool:
-    """Refused by schema and rules, or decided by every reconciler that it wakes."""
+    """Refused by schema and rules, or decided by every reconciler that it enqueues."""
     old = new = variants()[name]
     for field, value in changes:
         new = field.put(new, value)
@@ -55,7 +56,7 @@ def test_no_value_of_a_parsed_field_makes_a_pass_raise(name: str) -> None:
 
 @pytest.mark.spec("FW-474", "CC-301", "CC-310", "CC-312")
 @pytest.mark.parametrize("name", VARIANTS)
-def test_a_bad_value_is_told_by_one_condition_and_one_event_that_name_the_field(name: str) -> None:
+def test_a_bad_value_is_reported_by_one_condition_and_one_event_that_name_the_field(name: str) -> None:
     usual, about = variants()[name], OTHERWISE.get(name, ())
     every = [one for one in fields_of(usual["kind"]) if not about or set(about) & set(one.path)]
     for number, field in enumerate(one for one in every if one.parsed or is_judged(one)):
@@ -66,10 +67,10 @@ def test_a_bad_value_is_told_by_one_condition_and_one_event_that_name_the_field(
             if refusals(new):
                 continue
             passes = own_passes(usual, new)
-            told = invalid_spec(passes[0]) is not None
-            assert is_bad is None or told == is_bad(value), f"{field}: {value!r}"
-            if told:
-                assert_told_once(passes, field)
+            reported = invalid_spec(passes[0]) is not None
+            assert is_bad is None or reported == is_bad(value), f"{field}: {value!r}"
+            if reported:
+                assert_reported_once(passes, field)
 
 
 @pytest.mark.spec("FW-478", "CC-312")

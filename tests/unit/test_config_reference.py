@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from support.builders import NOW, make, world_of
+from support.builders import make
 from support.deciding import decide
 from support.whole_platform import SERVICES, TEAM, objects
 from support.woken import woken
@@ -12,6 +12,7 @@ from support.woken import woken
 from aim_domain import kinds
 from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, RUNTIME_CONFIGS
 from controller_runtime import JsonObject, Plan, Reconciler
+from controller_runtime.testing import NOW, cache_of
 
 CONSUMERS = {
     "AIMService": "service",
@@ -62,13 +63,13 @@ def after_pass(kind: str, *configs: JsonObject, stale: bool = False, **spec: Any
     about |= {"spec": {**given["spec"], **spec}, "status": status}
     known = {part.kind.kind for part in service.consumes} - {kind, "AIMRuntimeConfig", "AIMClusterRuntimeConfig"}
     others = [obj for other, obj in objects().items() if other in known]
-    world = world_of(service.consumes, about, *others, *configs, indexes=service.indexes)
+    cache = cache_of(service.consumes, about, *others, *configs, indexes=service.indexes)
     for part in (RUNTIME_CONFIGS, CLUSTER_RUNTIME_CONFIGS):
         if stale and part in service.consumes:
-            world.make_stale(part)
+            cache.make_stale(part)
     one: Reconciler[Any] = reconciler
-    (entry,) = world.world.all(one.part)
-    view = world.view()
+    (entry,) = cache.cache.all(one.part)
+    view = cache.view()
     plan = decide(one, one.part.model.model_validate(entry.raw), view, NOW)
     parts = {RUNTIME_CONFIGS.name, CLUSTER_RUNTIME_CONFIGS.name}
     return Passed(plan, frozenset((part, key.namespace, key.name) for part, key in view.reads.objects if part in parts))
@@ -172,14 +173,14 @@ READERS = {
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.spec("RC-084", "RC-083")
 def test_a_config_alone_wakes_whoever_reads_it(reader: str, change: str) -> None:
-    """The clock of the queue stands still, so no timer can be what wakes them: nothing is polled, nothing is late."""
+    """The clock of the queue stands still, so no timer enqueues them: nothing is polled, nothing is late."""
     service, controller = READERS[reader]
     consumed = {part.kind.kind for part in service.consumes}
-    world = world_of(
+    cache = cache_of(
         service.consumes,
         *(obj for kind, obj in objects().items() if kind in consumed and kind != "AIMClusterRuntimeConfig"),
         indexes=service.indexes,
     )
     before, after = CHANGES[change]
-    found = woken(service, world, CLUSTER_RUNTIME_CONFIGS, before, after)
+    found = woken(service, cache, CLUSTER_RUNTIME_CONFIGS, before, after)
     assert controller in {key.partition(":")[0] for key in found}

@@ -7,9 +7,9 @@ namespace, or for the whole cluster, must not be told anything by it.
 from typing import Any
 
 import pytest
-from support.builders import NOW, BuiltWorld, condition, make, owner, world_of
+from support.builders import condition, make, owner
 from support.deciding import decide
-from support.discovery_world import SYSTEM, cluster_model, cluster_template, discovery_world
+from support.discovery_cache import SYSTEM, cluster_model, cluster_template, discovery_cache
 from support.whole_platform import SERVICES, TEAM, variants
 
 from aim_discovery.templates.slots import occupies_slot
@@ -19,6 +19,7 @@ from controller_runtime import JsonObject, Key, Reconciler, ServiceDefinition
 from controller_runtime.core import Job
 from controller_runtime.kinds import JOB, NAMESPACE, NODE, PERSISTENT_VOLUME_CLAIM
 from controller_runtime.reconcile.record import plan_to_json
+from controller_runtime.testing import NOW, BuiltCache, cache_of
 
 ELSEWHERE = "elsewhere"
 NEW = {name: {**obj, "status": {}} for name, obj in variants().items()}
@@ -33,19 +34,19 @@ READERS = {
 COMPLETE = {"phase": "Succeeded", "conditions": [condition("Complete", True), condition("Ready", True)]}
 
 
-def world(service: ServiceDefinition, *objects: JsonObject) -> BuiltWorld:
+def cache(service: ServiceDefinition, *objects: JsonObject) -> BuiltCache:
     consumed = {(part.kind.api_version, part.kind.kind) for part in service.consumes}
     surroundings = (
         make(NODE, "gpu-1", labels={labels.GPU_DEVICE_ID: "74a1"}),
         *(make(NAMESPACE, name) for name in (TEAM, ELSEWHERE, "aim-system")),
     )
     known = (obj for obj in (*surroundings, *objects) if (obj["apiVersion"], obj["kind"]) in consumed)
-    return world_of(service.consumes, *known, indexes=service.indexes)
+    return cache_of(service.consumes, *known, indexes=service.indexes)
 
 
 def plan(service: ServiceDefinition, one: Reconciler[Any], about: JsonObject, *others: JsonObject) -> JsonObject:
-    built = world(service, *others, about)
-    entry = built.world.get(one.part, Key(about["metadata"].get("namespace", ""), about["metadata"]["name"]))
+    built = cache(service, *others, about)
+    entry = built.cache.get(one.part, Key(about["metadata"].get("namespace", ""), about["metadata"]["name"]))
     assert entry is not None
     assert entry.object is not None
     return plan_to_json(decide(one, entry.object, built.view(), NOW))
@@ -79,10 +80,10 @@ def test_a_child_in_another_namespace_is_nobodys_child(reader: str) -> None:
 def test_a_job_of_a_tenant_gives_a_cluster_template_no_profile() -> None:
     """Every tenant would run with what that Job prints."""
     template = cluster_template()
-    honest = discovery_world(cluster_model(), template, make(NAMESPACE, ELSEWHERE))
+    honest = discovery_cache(cluster_model(), template, make(NAMESPACE, ELSEWHERE))
     (job,) = (one.body for one in honest.plan(CLUSTER_TEMPLATES, "tpl", "").children if one.part is DISCOVERY_JOBS)
     assert job["metadata"]["namespace"] == SYSTEM
-    attacked = discovery_world(cluster_model(), template, make(NAMESPACE, ELSEWHERE), forged(job, template))
+    attacked = discovery_cache(cluster_model(), template, make(NAMESPACE, ELSEWHERE), forged(job, template))
     plans = [plan_to_json(one.plan(CLUSTER_TEMPLATES, "tpl", "")) for one in (honest, attacked)]
     assert plans[1] == plans[0]
 

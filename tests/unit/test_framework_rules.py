@@ -82,8 +82,8 @@ def test_no_event_and_no_condition_tells_the_value_of_a_variable(name: str) -> N
     env = {"env": [{"name": "HF_TOKEN", "value": SECRET}]}
     after = {**before, "spec": {**before["spec"], **env}, "metadata": {**before["metadata"], "generation": 2}}
     for one in passes_after(before, after):
-        told = [[event.message for event in one.plan.events], (one.plan.status or {}).get("conditions")]
-        assert SECRET not in dumps(told).decode()
+        reported = [[event.message for event in one.plan.events], (one.plan.status or {}).get("conditions")]
+        assert SECRET not in dumps(reported).decode()
 
 
 @pytest.mark.spec("FW-380")

@@ -9,7 +9,7 @@ from support.declarations import definitions
 from support.planned_schemas import problems
 from support.planned_shapes import TESTS_OF_SERVICES, shape_problems
 from support.planned_writes import PlannedWrite, Verb
-from support.serving import aim_service, plan_for, serving_world
+from support.serving import aim_service, plan_for, serving_cache
 
 from aim_domain.kinds import AIM_SERVICE, HTTP_ROUTE, INFERENCE_SERVICE
 from controller_runtime import JsonObject
@@ -48,11 +48,11 @@ def test_a_plan_that_would_be_refused_fails_its_test() -> None:
     source = {"modelId": "a/b", "sourceUri": "hf://a/b"}
     without_hardware = {"custom": {"baseImage": "base:1", "modelSources": [source]}}
     with pytest.raises(AssertionError, match="at least one of gpu and cpu is required"):
-        plan_for(serving_world(aim_service(model=without_hardware)))
+        plan_for(serving_cache(aim_service(model=without_hardware)))
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "reported"),
     [
         (
             write(INFERENCE_SERVICE.api_version, "InferenceService", spec={"predictor": {"containes": []}}),
@@ -82,8 +82,8 @@ def test_a_plan_that_would_be_refused_fails_its_test() -> None:
     ],
     ids=["unknown-field", "pattern", "rule", "enum", "built-in-type"],
 )
-def test_what_an_api_server_refuses_is_found(given: PlannedWrite, told: str) -> None:
-    assert any(told in problem for problem in problems(given)), problems(given)
+def test_what_an_api_server_refuses_is_found(given: PlannedWrite, reported: str) -> None:
+    assert any(reported in problem for problem in problems(given)), problems(given)
 
 
 def test_a_status_is_not_blamed_for_the_spec() -> None:
@@ -110,7 +110,7 @@ def owned(kind: str, by: str, **labels: str) -> PlannedWrite:
     "FW-211", "FW-220", "FW-221", "FW-222", "FW-223", "FW-208", "FW-S40", "FW-S44", "FW-P10", "FW-P20", "AR-042"
 )
 @pytest.mark.parametrize(
-    ("made", "told"),
+    ("made", "reported"),
     [
         (owned("InferenceService", "", **{MANAGED_BY: "aim-engine"}), "controlled by"),
         (owned("InferenceService", "AIMService"), f"{MANAGED_BY} is 'aim-x-controller'"),
@@ -129,8 +129,8 @@ def owned(kind: str, by: str, **labels: str) -> PlannedWrite:
         (owned("PersistentVolumeClaim", "AIMArtifact", **{MANAGED_BY: ""}), f"{MANAGED_BY} is ''"),
     ],
 )
-def test_a_child_that_is_not_like_all_others_fails_the_test_that_plans_it(made: PlannedWrite, told: str) -> None:
-    assert any(told in problem for problem in shape_problems(made)), shape_problems(made)
+def test_a_child_that_is_not_like_all_others_fails_the_test_that_plans_it(made: PlannedWrite, reported: str) -> None:
+    assert any(reported in problem for problem in shape_problems(made)), shape_problems(made)
 
 
 @pytest.mark.parametrize(

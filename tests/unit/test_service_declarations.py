@@ -1,6 +1,7 @@
 """The declarations of the five services fit together: one publisher per part, nothing consumed unpublished."""
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,15 +9,22 @@ from support.declarations import definitions
 from support.whole_platform import variants
 
 from aim_cli.parts import PARTS
+from aim_domain import services as names
+from aim_packaging import tree
 from controller_runtime import FACTS, Depth, Index, JsonObject, Part, Resource, ServiceDefinition
 from controller_runtime.manager.context import paused_indexes
 
+ROOT = Path(__file__).parents[2]
 SERVICES = definitions()
-NAMES = [service.name for service in SERVICES]
+NAMES = tuple(service.name for service in SERVICES)
 
 
-def test_there_are_five_services() -> None:
-    assert NAMES == ["model-sync", "discovery", "artifacts", "serving", "routing"]
+def test_what_cannot_import_the_list_of_services_has_the_same() -> None:
+    assert NAMES == names.SERVICES
+    assert {one.parent.name for one in ROOT.glob("services/*/pyproject.toml")} == set(NAMES)
+    assert tuple(image for image in tree.PACKAGES if image not in {"downloader", "cli"}) == NAMES
+    helper = (ROOT / "deploy/charts/aim-engine/templates/_helpers.tpl").read_text("utf-8")
+    assert tuple(helper.partition('define "aim.services" -}}')[2].partition("{{-")[0].split()) == NAMES
 
 
 def test_every_part_is_published_by_exactly_one_service() -> None:
@@ -39,7 +47,7 @@ def test_every_consumed_part_is_published_by_somebody(service: ServiceDefinition
 def test_what_is_reconciled_or_wakes_is_consumed(service: ServiceDefinition) -> None:
     consumed = {part.name for part in service.consumes}
     needed = {reconciler.part.name for reconciler in service.reconcilers}
-    needed |= {wake.part.name for reconciler in service.reconcilers for wake in reconciler.wakes}
+    needed |= {wake.part.name for reconciler in service.reconcilers for wake in reconciler.mappings}
     needed |= {index.part.name for index in service.indexes}
     assert needed <= consumed
 

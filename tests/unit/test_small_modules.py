@@ -17,11 +17,9 @@ _KIND: Final = "a kind each"
 REASONS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "aim_artifacts.downloader.check_size": "the command of a Job names it",
-        "aim_artifacts.downloader.names": "names of files are judged without a client of any source",
         "aim_artifacts.downloader.protocols": "the order of protocols is decided and tested without a client",
         "aim_artifacts.effects.account": _EFFECT,
         "aim_artifacts.effects.mounts": _EFFECT,
-        "aim_artifacts.metrics": "collects by listing the cache, which the declaration of the service does not",
         "aim_cli.console.bus_page": _PAGE,
         "aim_cli.console.decision": _PAGE,
         "aim_cli.console.newest": _PAGE,
@@ -35,7 +33,7 @@ REASONS: Final[Mapping[str, str]] = MappingProxyType(
         "aim_local.demo.view": "what a terminal shows, beside what the demo does",
         "aim_local.realcluster.definitions": "writes files of foreign operators, which the cluster only applies",
         "aim_local.up": "a command",
-        "aim_model_sync.service": "every service has one, which its process starts",
+        "aim_model_sync.settings": "every service with settings of its own has one, which the reference lists",
         "aim_packaging.images.table": _PAGE,
         "aim_packaging.pod_values": "values that every pod has, apart from those of one",
         "aim_packaging.reference.cli_page": _PAGE,

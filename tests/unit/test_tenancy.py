@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from support.builders import NOW, BuiltWorld, make, world_of
+from support.builders import make
 from support.deciding import decide
 from support.whole_platform import SERVICES, TEAM, variants
 
@@ -11,6 +11,7 @@ from aim_domain import labels
 from controller_runtime import JsonObject, Key, Reconciler, ServiceDefinition
 from controller_runtime.kinds import NAMESPACE, NODE
 from controller_runtime.reconcile.record import plan_to_json
+from controller_runtime.testing import NOW, BuiltCache, cache_of
 
 ELSEWHERE = "elsewhere"
 AROUND = (
@@ -35,16 +36,16 @@ def elsewhere(obj: JsonObject) -> JsonObject:
     return {**obj, "metadata": metadata, **({} if obj["kind"] == "AIMService" else {"status": ready})}
 
 
-def world(service: ServiceDefinition, *objects: JsonObject) -> BuiltWorld:
+def cache(service: ServiceDefinition, *objects: JsonObject) -> BuiltCache:
     consumed = {(part.kind.api_version, part.kind.kind) for part in service.consumes}
     known = (obj for obj in (*AROUND, *objects) if (obj["apiVersion"], obj["kind"]) in consumed)
-    return world_of(service.consumes, *known, indexes=service.indexes)
+    return cache_of(service.consumes, *known, indexes=service.indexes)
 
 
 def plan(service: ServiceDefinition, one: Reconciler[Any], about: JsonObject, *others: JsonObject) -> JsonObject:
     """What a pass of that object decides among others."""
-    built = world(service, about, *others)
-    entry = built.world.get(one.part, Key(TEAM, about["metadata"]["name"]))
+    built = cache(service, about, *others)
+    entry = built.cache.get(one.part, Key(TEAM, about["metadata"]["name"]))
     assert entry is not None
     assert entry.object is not None
     return plan_to_json(decide(one, entry.object, built.view(), NOW))

@@ -10,7 +10,7 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[2]
 PREVIOUS: Final = (Path(__file__).parent / "PREVIOUS").read_text(encoding="ascii").strip()
 """The commit that was released before; whoever releases writes the new one there."""
-_FOLDERS: Final = ("services", "shared", "deploy/cli", "deploy/crds")
+_FOLDERS: Final = ("services", "shared", "deploy/cli", "deploy/crds", "deploy/charts")
 
 
 class NoHistoryError(Exception):

@@ -16,7 +16,8 @@ from upgrade.load import Load
 from upgrade.release import PREVIOUS, unpacked
 
 from aim_cli.services import services
-from aim_local.stack import SERVICES, ClusterKind
+from aim_domain.services import SERVICES
+from aim_local.stack import ClusterKind
 from aim_local.supervision.process import Supervised
 from controller_runtime.log.broker.connection import BusConnection, BusSettings, connect
 from controller_runtime.log.broker.reading import stream_state

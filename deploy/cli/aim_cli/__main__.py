@@ -16,7 +16,7 @@ for group in (objects, log, installation):
     group.register(app)
 
 
-def _tell_version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
         # The import alone takes longer than most help.
         from importlib.metadata import version  # noqa: PLC0415
@@ -29,7 +29,7 @@ def _tell_version(wanted: bool) -> None:
 def options(
     *,
     version: Annotated[
-        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Show the release and exit.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the release and exit.")
     ] = False,
 ) -> None:
     """See the module."""

@@ -43,7 +43,7 @@ def plain(text: str) -> str:
     return "".join(character if character.isprintable() else " " for character in text)
 
 
-def counted(number: int, what: str) -> str:
+def count_of(number: int, what: str) -> str:
     """A number with its noun."""
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
@@ -59,7 +59,7 @@ def announce(text: str, form: Form) -> None:
         complain(text)
 
 
-def tell(answer: Answer, form: Form) -> None:
+def print_answer(answer: Answer, form: Form) -> None:
     """Print an answer."""
     for remark in answer.remarks:
         complain(remark)
@@ -67,10 +67,10 @@ def tell(answer: Answer, form: Form) -> None:
         for line in answer.lines:
             print(plain(line))
     else:
-        print(written(answer.data, form))
+        print(render(answer.data, form))
 
 
-def written(data: Data, form: Form) -> str:
+def render(data: Data, form: Form) -> str:
     """Data as JSON or YAML, in ASCII: whatever else users wrote stands as an escape of that format (FW-554)."""
     if form is Form.JSON:
         return json.dumps(data, indent=2)
@@ -99,5 +99,5 @@ def answered(ask: Callable[[], Answer], form: Form) -> Exit:
     except CliError as error:
         complain(f"aim: {error}")
         return error.code
-    tell(answer, form)
+    print_answer(answer, form)
     return answer.code

@@ -37,7 +37,7 @@ def names(context: typer.Context, incomplete: str) -> list[str]:
     if kind is None or (slash and not _NAME.fullmatch(namespace)):
         return []
     where = Where(given.get("kubeconfig"), given.get("context"), namespace if slash else given.get("namespace"))
-    return [f"{namespace}{slash}{one}" for one in _found(kind, where)]
+    return [f"{namespace}{slash}{one}" for one in _names_of(kind, where)]
 
 
 def namespaces(context: typer.Context) -> list[str]:
@@ -45,10 +45,10 @@ def namespaces(context: typer.Context) -> list[str]:
     from aim_cli.cluster.refs import NAMESPACE
     from aim_cli.cluster.targets import Where
 
-    return _found(NAMESPACE, Where(context.params.get("kubeconfig"), context.params.get("context")))
+    return _names_of(NAMESPACE, Where(context.params.get("kubeconfig"), context.params.get("context")))
 
 
-def _found(kind: "Resource", where: "Where") -> list[str]:
+def _names_of(kind: "Resource", where: "Where") -> list[str]:
     """Names of objects, as far as they are known in time; shells evaluate what they are offered, so no other words."""
     found: list[str] = []
     # Credentials may come from a program, and an answer may drip: the limit is for all of it.

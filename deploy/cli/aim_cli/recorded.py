@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from aim_cli.log.file import FileHistory, Held, read
+from aim_cli.log.file import FileContents, FileHistory, read
 from aim_cli.log.targets import kind_name
 from aim_cli.services import services
 from controller_runtime.log.history.reader import DecisionFilter, StoredDecision
@@ -39,7 +39,7 @@ def recorded(log: Path) -> list[Recorded]:
     return [Recorded(log, one) for one in _read(log).decisions]
 
 
-async def _again(held: Held, stored: StoredDecision) -> Replayed:
+async def _again(held: FileContents, stored: StoredDecision) -> Replayed:
     record = stored.record
     about = DecisionFilter(record.service, record.part, record.namespace, record.name)
     results = [one async for one in Replayer(FileHistory(held), services()).decisions(about)]

@@ -25,8 +25,8 @@ def moment(text: str, now: datetime) -> datetime:
         found = datetime.fromisoformat(text.strip())
         return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
     except (ValueError, OverflowError):
-        told = repr(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")
-        raise TargetError(f"{told} is no time; write 2026-11-23T14:05:00Z, or 10m for ten minutes ago") from None
+        reported = repr(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")
+        raise TargetError(f"{reported} is no time; write 2026-11-23T14:05:00Z, or 10m for ten minutes ago") from None
 
 
 _POWERS: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
@@ -40,7 +40,7 @@ def bytes_of(text: object) -> int:
     return 0 if parsed is None else parsed.ceiling
 
 
-def told_size(size: float) -> str:
+def format_size(size: float) -> str:
     """Bytes with a binary prefix."""
     power = 0
     while size >= _STEP and power < len(_POWERS) - 1:

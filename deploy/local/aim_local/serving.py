@@ -122,7 +122,7 @@ def break_off(request: Request) -> None:
     request.scope["extensions"][_ABORT]["now"]()
 
 
-async def gone(request: Request) -> None:
+async def wait_gone(request: Request) -> None:
     """Return once the client closed the connection (or the response is complete)."""
     while (await request.receive())["type"] != "http.disconnect":
         pass

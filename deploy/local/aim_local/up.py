@@ -24,7 +24,7 @@ async def up(settings: StackSettings, console: Console) -> None:
         await _on_node(console)
         return
     async with Stack(settings) as stack:
-        _tell(console, stack)
+        _print_addresses(console, stack)
         await while_kept_alive(stack, console, _for_ever())
 
 
@@ -51,7 +51,7 @@ async def _for_ever() -> None:
     await asyncio.get_running_loop().create_future()
 
 
-def _tell(console: Console, stack: Stack) -> None:
+def _print_addresses(console: Console, stack: Stack) -> None:
     table = Table("process", "PID", "answers at", "log", box=None, pad_edge=False)
     for process in stack.processes:
         table.add_row(process.name, str(process.pid), process.url or "-", str(process.log))
@@ -64,7 +64,7 @@ def _tell(console: Console, stack: Stack) -> None:
   kubectl get aimservices,aimmodels,aimservicetemplates,aimartifacts,inferenceservices,httproutes -A
 
 {_played(stack)}
-Each service answers /healthz, /readyz, /metrics, /debug/world and /debug/queue. What is killed is started again.
+Each service answers /healthz, /readyz, /metrics, /debug/cache and /debug/queue. What is killed is started again.
 Stop with Ctrl-C or `kill {os.getpid()}`.""",
         soft_wrap=True,
         highlight=False,

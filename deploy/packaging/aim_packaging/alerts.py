@@ -7,7 +7,7 @@ one.
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from aim_cli.installation.overview import SERVICES
+from aim_domain.services import SERVICES
 from aim_packaging.scraping import OWN, of
 
 Severity = Literal["critical", "warning"]

@@ -1,7 +1,8 @@
 """Which subjects of the broker a service may use: its own to write, the JetStream API of the three streams, its inbox.
 
 A user who may make a consumer reads the whole stream, and one who may delete a message by its sequence may delete any:
-the broker knows no finer permission. So versions, markers, facts and decisions are told apart by who may *write* them.
+the broker knows no finer permission. So versions, checkpoints, facts and decisions are distinguished by who may *write*
+them.
 """
 
 from collections.abc import Iterable, Iterator
@@ -37,7 +38,7 @@ class BrokerUser:
 
 def user_of(definition: ServiceDefinition, layout: Layout, domain: str = "") -> BrokerUser:
     """The user of a service."""
-    publish = (*_written(definition, layout), *_calls(_service_calls(definition, layout), domain))
+    publish = (*_subjects_of(definition, layout), *_calls(_service_calls(definition, layout), domain))
     return BrokerUser(definition.field_manager, publish, _inbox(definition.field_manager))
 
 
@@ -50,7 +51,7 @@ def _inbox(name: str) -> tuple[str, ...]:
     return (f"{inbox_prefix(name)}.>",)
 
 
-def _written(definition: ServiceDefinition, layout: Layout) -> Iterator[str]:
+def _subjects_of(definition: ServiceDefinition, layout: Layout) -> Iterator[str]:
     own = encode_token(definition.name)
     for part in definition.publishes:
         yield layout.state_filter(part.name)

@@ -119,7 +119,7 @@ DASHBOARDS: Final = (
             ),
             Panel("Publisher lag", "s", {"{{part}}": _max("aim_publisher_lag_seconds", "part")}),
             Panel("Versions under way", "none", {"{{part}}": _max("aim_publisher_waiting", "part")}),
-            Panel("Not vouched for since", "s", {"{{pod}} {{part}}": _max("aim_part_age_seconds", "pod, part")}),
+            Panel("Not confirmed since", "s", {"{{pod}} {{part}}": _max("aim_part_age_seconds", "pod, part")}),
             Panel("Kinds that are fresh", "none", {"{{pod}}": f"sum by (pod) (aim_part_fresh{{{_PODS}}})"}),
             Panel("Objects known", "none", {"{{part}}": _max("aim_part_objects", "part")}),
             Panel(

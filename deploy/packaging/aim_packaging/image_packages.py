@@ -8,7 +8,9 @@ from typing import Final
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-_SERVICES: Final = {name: f"aim-{name}" for name in ("model-sync", "discovery", "artifacts", "serving", "routing")}
+from aim_domain.services import SERVICES
+
+_SERVICES: Final = {name: f"aim-{name}" for name in SERVICES}
 IMAGES: Final = {
     **{image: (name,) for image, name in _SERVICES.items()},
     "downloader": ("aim-artifacts",),
@@ -38,11 +40,11 @@ def closure(name: str) -> set[str]:
         one = waiting.pop()
         if one not in seen:
             seen.add(one)
-            waiting += _needed(*one)
+            waiting += _requirements_of(*one)
     return {found for found, _ in seen}
 
 
-def _needed(name: str, extras: frozenset[str]) -> Iterator[tuple[str, frozenset[str]]]:
+def _requirements_of(name: str, extras: frozenset[str]) -> Iterator[tuple[str, frozenset[str]]]:
     for line in distribution(name).requires or ():
         wanted = Requirement(line)
         if wanted.marker is None or any(

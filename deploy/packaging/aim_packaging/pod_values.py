@@ -44,7 +44,7 @@ class Variable(Part):
     value_from: Object = {}
 
 
-class Named(Part):
+class SecretName(Part):
     """The name of a Secret."""
 
     name: str = Field(min_length=1)
@@ -74,7 +74,7 @@ class Spread(Part):
 
 
 Variables = list[Variable]
-Secrets = list[Named]
+Secrets = list[SecretName]
 Tolerations = list[Toleration]
 Spreads = list[Spread]
 

@@ -24,7 +24,7 @@ from aim_artifacts.conditions import (
     Annotation,
     annotate,
 )
-from aim_artifacts.download_stage import download, provision, settled
+from aim_artifacts.download_stage import download, provision, settled_stage
 from aim_artifacts.indexes import AS_CREATED, PODS_BY_JOB, USES_OF_CLAIM, ClaimUse
 from aim_artifacts.jobs import filter_to_pin, is_filter_ignored
 from aim_artifacts.limits.admission import Admission, in_effect, judge
@@ -32,7 +32,7 @@ from aim_artifacts.progress import DownloadOutcome, download_complete, progress_
 from aim_artifacts.settings import STATUS_UPDATER, ArtifactsSettings
 from aim_artifacts.size_stage import discover_size
 from aim_artifacts.source import effective_model_id, pinned_revision
-from aim_artifacts.stage import JobSeen, Seen, Stage
+from aim_artifacts.stage import JobSeen, SeenArtifact, Stage
 from aim_domain import AIMArtifact, CacheMode, PodFacts, artifact_errors, labels, resolve_config
 from aim_domain.component_names import COMPONENT_ORDER
 from aim_domain.naming import check_size_job_name, claim_name, download_job_name
@@ -140,8 +140,8 @@ def last_use(artifact: AIMArtifact, uses: Iterable[ClaimUse], now: datetime | No
     Args:
         now: ``None`` while nothing can be written down: then a change is seen later, lest every pass see it again.
     """
-    known, present = _known(artifact), list(uses)
-    seen = {use.uid: _seen(use, known.get(use.uid), now) for use in present if use.uid}
+    known, present = _known_workloads(artifact), list(uses)
+    seen = {use.uid: _seen_workload(use, known.get(use.uid), now) for use in present if use.uid}
     changed = {uid: one for uid, one in seen.items() if one.generation != AS_CREATED}
     moments = [artifact.status.last_used, *(one.seen for one in changed.values())]
     moments += [use.created for use in present]
@@ -151,7 +151,7 @@ def last_use(artifact: AIMArtifact, uses: Iterable[ClaimUse], now: datetime | No
     return LastUse(moment, (_annotation(changed),) if is_news else ())
 
 
-def _seen(use: ClaimUse, known: SeenWorkload | None, now: datetime | None) -> SeenWorkload:
+def _seen_workload(use: ClaimUse, known: SeenWorkload | None, now: datetime | None) -> SeenWorkload:
     known = known or SeenWorkload()
     if now is None or known.generation == use.generation:
         return known
@@ -159,7 +159,7 @@ def _seen(use: ClaimUse, known: SeenWorkload | None, now: datetime | None) -> Se
     return SeenWorkload(generation=use.generation, seen=now.astimezone(UTC).replace(microsecond=0))
 
 
-def _known(artifact: AIMArtifact) -> Mapping[str, SeenWorkload]:
+def _known_workloads(artifact: AIMArtifact) -> Mapping[str, SeenWorkload]:
     text = artifact.metadata.annotations.get(labels.ANNOTATION_WORKLOAD_GENERATIONS)
     try:
         return {} if text is None else {uid: SeenWorkload.model_validate(one) for uid, one in loads(text).items()}
@@ -202,7 +202,7 @@ def reconcile_artifact(settings: ArtifactsSettings, artifact: AIMArtifact, view:
     return assemble(
         evaluation,
         status=_status(seen, stage, evaluation, used),
-        patches=(*_moved(seen, settings), *annotate(artifact, annotations), *stage.patches),
+        patches=(*_move(seen, settings), *annotate(artifact, annotations), *stage.patches),
         deletes=stage.deletes,
         children=(*_binding(seen, settings), *stage.children),
         events=(*_events(artifact, stage), *stage.events),
@@ -221,8 +221,8 @@ def _requeue_after(evaluation: Evaluation, stage: Stage) -> float | None:
 # What there is
 
 
-def _observe(artifact: AIMArtifact, view: View) -> Seen:
-    return Seen(
+def _observe(artifact: AIMArtifact, view: View) -> SeenArtifact:
+    return SeenArtifact(
         artifact,
         resolve_config(view, artifact.namespace, artifact.spec.runtime_config_name),
         _own_claim(artifact, view),
@@ -256,7 +256,7 @@ def _unreadable(binding: Lookup[RoleBinding]) -> tuple[ClassifiedError, ...]:
 # What to do
 
 
-def _stage(seen: Seen, view: View, settings: ArtifactsSettings, now: datetime) -> Stage:
+def _stage(seen: SeenArtifact, view: View, settings: ArtifactsSettings, now: datetime) -> Stage:
     facts = PodFacts(view, SERVICE_NAME, seen.artifact.uid, now)
     size = stated_size(seen.artifact) or seen.artifact.status.discovered_size_bytes
     if size is None:
@@ -269,7 +269,7 @@ def _stage(seen: Seen, view: View, settings: ArtifactsSettings, now: datetime) -
         admission = judge(seen.artifact, seen.config.spec, size, view, now)
         return _admitted(provision(seen, size, admission), admission)
     if is_verified(claim, seen.artifact):
-        stage = settled(seen, claim, size, now)
+        stage = settled_stage(seen, claim, size, now)
     else:
         stage = replace(download(seen, claim, size, facts=facts, settings=settings, now=now), size=size)
     return _admitted(stage, in_effect(seen.artifact, view))
@@ -289,17 +289,17 @@ def _admitted(stage: Stage, admission: Admission) -> Stage:
     return stage if admission.component is None else stage.with_components(admission.component)
 
 
-def _binding(seen: Seen, settings: ArtifactsSettings) -> tuple[Child, ...]:
+def _binding(seen: SeenArtifact, settings: ArtifactsSettings) -> tuple[Child, ...]:
     if seen.binding.value is not None:
         return ()
     return (build_binding(seen.artifact.namespace, settings),)
 
 
-def _moved(seen: Seen, settings: ArtifactsSettings) -> tuple[Patch, ...]:
+def _move(seen: SeenArtifact, settings: ArtifactsSettings) -> tuple[Patch, ...]:
     return () if seen.binding.value is None else move_binding(seen.binding.value, settings)
 
 
-def _pin_filter(seen: Seen, stage: Stage) -> tuple[Annotation, ...]:
+def _pin_filter(seen: SeenArtifact, stage: Stage) -> tuple[Annotation, ...]:
     """Pin the effective filter together with the first Job, so that estimate and download agree (AR-407)."""
     if not any(child.part is ARTIFACT_JOBS for child in stage.children):
         return ()
@@ -354,7 +354,7 @@ def _downloads(stage: Stage) -> bool:
     return stage.outcome is not None and stage.outcome.running
 
 
-def _status(seen: Seen, stage: Stage, evaluation: Evaluation, used: LastUse) -> JsonObject:
+def _status(seen: SeenArtifact, stage: Stage, evaluation: Evaluation, used: LastUse) -> JsonObject:
     artifact = seen.artifact
     stored = artifact.status.discovered_size_bytes
     discovered = stored if stored is not None or stated_size(artifact) is not None else stage.size
@@ -373,12 +373,12 @@ def _status(seen: Seen, stage: Stage, evaluation: Evaluation, used: LastUse) -> 
     )
 
 
-def _uses(seen: Seen, view: View) -> Sequence[ClaimUse]:
+def _uses(seen: SeenArtifact, view: View) -> Sequence[ClaimUse]:
     claim = seen.claim.value
     return () if claim is None else view.summary(USES_OF_CLAIM, scoped(claim.namespace, claim.name)).items
 
 
-def _volume_fields(seen: Seen) -> JsonObject:
+def _volume_fields(seen: SeenArtifact) -> JsonObject:
     """Name, size and headroom of the volume, as they stand on the claim itself (AR-204, AR-205, AR-214)."""
     claim = seen.claim.value
     if claim is None:

@@ -423,7 +423,7 @@ def reconcile_cache(cache: AIMTemplateCache, view: View, now: datetime) -> Plan:
         failure=view.failure,
         created=cache.metadata.creation_timestamp,
     )
-    patches, children = _wanted(cache, config, template, matches, view)
+    patches, children = _wanted_artifacts(cache, config, template, matches, view)
     return assemble(
         evaluation,
         status=status_json(evaluation, _fields(cache, config, template, matches)),
@@ -460,7 +460,7 @@ def _evicted(cache: AIMTemplateCache, matches: Iterable[Match], view: View) -> M
     if not evicted_sources(cache):
         return {}
     artifacts = {match.entry.source.source_uri: match.artifact for match in matches}
-    return still_evicted(cache, artifacts, demanded=is_demanded(cache, view, in_doubt=False))
+    return still_evicted(cache, artifacts, demanded=is_demanded(cache, view, when_unknown=False))
 
 
 def _candidates(cache: AIMTemplateCache, entry: IndexedSource, view: View) -> Selection[AIMArtifact]:
@@ -473,7 +473,7 @@ def _claim_of(artifact: AIMArtifact, view: View) -> str | None:
     return next((claim.name for claim in claims if is_controlled_by(claim, artifact)), None)
 
 
-def _wanted(
+def _wanted_artifacts(
     cache: AIMTemplateCache, config: ResolvedConfig, template: ResolvedTemplate, matches: Iterable[Match], view: View
 ) -> tuple[list[Patch], list[Child]]:
     """Promotions and new artifacts; none unless the template is Ready (AR-535)."""

@@ -142,11 +142,11 @@ def counted_bytes(claim: PersistentVolumeClaim) -> int:
 
 def is_verified(claim: PersistentVolumeClaim, artifact: AIMArtifact) -> bool:
     """Whether the volume's content was verified (AR-104), be it by the existing Go operator (AR-105)."""
-    return has_marker(claim) or _was_verified_before(claim, artifact)
+    return is_marked_verified(claim) or _was_verified_before(claim, artifact)
 
 
-def has_marker(claim: PersistentVolumeClaim) -> bool:
-    """Whether the claim carries the marker of a verified content."""
+def is_marked_verified(claim: PersistentVolumeClaim) -> bool:
+    """Whether the claim carries the mark of a verified content."""
     return labels.ANNOTATION_DOWNLOAD_VERIFIED in claim.metadata.annotations
 
 
@@ -161,7 +161,7 @@ def _was_verified_before(claim: PersistentVolumeClaim, artifact: AIMArtifact) ->
 
 
 def mark_verified(claim: PersistentVolumeClaim, now: datetime) -> Patch:
-    """Write the marker onto the claim."""
+    """Write the mark onto the claim."""
     body = {"metadata": {"annotations": {labels.ANNOTATION_DOWNLOAD_VERIFIED: timestamp(now)}}}
     metadata = claim.metadata
     why = "the download is verified"

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from aim_artifacts.claim import build_claim, has_marker, mark_verified
+from aim_artifacts.claim import build_claim, is_marked_verified, mark_verified
 from aim_artifacts.conditions import RESOURCE_NOT_READY
 from aim_artifacts.job_health import explanation_due, inspect_job_and_pods, pod_failure, pod_reading
 from aim_artifacts.jobs import (
@@ -20,7 +20,7 @@ from aim_artifacts.limits.admission import Admission
 from aim_artifacts.progress import DownloadOutcome
 from aim_artifacts.secret_watch import has_changed, secrets_of, watch_secrets
 from aim_artifacts.settings import ArtifactsSettings
-from aim_artifacts.stage import JobSeen, Seen, Stage
+from aim_artifacts.stage import JobSeen, SeenArtifact, Stage
 from aim_domain import PodFacts, failed_condition, inspect_pvc, newest_pod
 from aim_domain.component_names import ComponentName
 from aim_domain.naming import claim_name
@@ -32,7 +32,7 @@ _JOB = ComponentName.DOWNLOAD_JOB
 _PODS = ComponentName.DOWNLOAD_JOB_PODS
 
 
-def provision(seen: Seen, size: int, admission: Admission) -> Stage:
+def provision(seen: SeenArtifact, size: int, admission: Admission) -> Stage:
     """Make the volume; one that is being deleted has to be gone first (AR-P33)."""
     name = claim_name(seen.artifact.name, seen.artifact.uid)
     what = f"PersistentVolumeClaim {name}"
@@ -47,9 +47,9 @@ def provision(seen: Seen, size: int, admission: Admission) -> Stage:
     return Stage((missing,), (build_claim(seen.artifact, seen.config.spec, size, admission.limits),), size=size)
 
 
-def settled(seen: Seen, claim: PersistentVolumeClaim, size: int | None, now: datetime) -> Stage:
+def settled_stage(seen: SeenArtifact, claim: PersistentVolumeClaim, size: int | None, now: datetime) -> Stage:
     """The content is verified: only the volume matters from here on (AR-107, AR-313)."""
-    patches = () if has_marker(claim) else (mark_verified(claim, now),)
+    patches = () if is_marked_verified(claim) else (mark_verified(claim, now),)
     return Stage(
         (_volume(claim), *_finished(seen.download_job)),
         patches=patches,
@@ -59,7 +59,13 @@ def settled(seen: Seen, claim: PersistentVolumeClaim, size: int | None, now: dat
 
 
 def download(
-    seen: Seen, claim: PersistentVolumeClaim, size: int, *, facts: PodFacts, settings: ArtifactsSettings, now: datetime
+    seen: SeenArtifact,
+    claim: PersistentVolumeClaim,
+    size: int,
+    *,
+    facts: PodFacts,
+    settings: ArtifactsSettings,
+    now: datetime,
 ) -> Stage:
     """Run the download Job and follow it."""
     found = seen.download_job
@@ -72,7 +78,7 @@ def download(
     if job.deleting or is_stale(job, claim):
         return _replace(found, job, "it belongs to another volume").with_components(volume)
     if found.succeeded:
-        return settled(seen, claim, size, now)
+        return settled_stage(seen, claim, size, now)
     if failed_condition(job) is not None and is_outdated(job, seen.artifact):
         return _replace(found, job, "the artifact's spec has changed").with_components(volume)
     if has_other_settings(job, found.pods, seen.config.spec, seen.config.pods.gpu_taint):
@@ -99,7 +105,7 @@ def _finished(found: JobSeen) -> tuple[Component, ...]:
 
 
 def _start(
-    seen: Seen, claim: PersistentVolumeClaim, size: int, looked: AccountSeen, settings: ArtifactsSettings
+    seen: SeenArtifact, claim: PersistentVolumeClaim, size: int, looked: AccountSeen, settings: ArtifactsSettings
 ) -> Stage:
     found = seen.download_job
     missing = downstream(_JOB, found.lookup, what=found.what)

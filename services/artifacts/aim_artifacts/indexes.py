@@ -1,4 +1,4 @@
-"""Look-ups in the world that reconcilers and wakes of this service use."""
+"""Look-ups in the cache that reconcilers and mappings of this service use."""
 
 from collections.abc import Iterable
 from typing import Final

@@ -81,9 +81,9 @@ def pod_failure(pod: Pod, log_of: LogOf = no_log) -> PodFailure | None:
     if pod.status.phase is not PodPhase.FAILED:
         return None
     failure = failure_of(pod)
-    told = _told(failure)
-    if told is not None:
-        return told
+    reported = _pod_failure(failure)
+    if reported is not None:
+        return reported
     requests = wanted_logs([pod])
     tail = log_of(requests[0]) if requests else None
     error = classify_failure(replace(failure, message=masked(failure.message)), tail, what=f"pod {pod.key}")
@@ -92,7 +92,7 @@ def pod_failure(pod: Pod, log_of: LogOf = no_log) -> PodFailure | None:
     return PodFailure(cause, error.message, failure.exit_code)
 
 
-def _told(failure: Failure) -> PodFailure | None:
+def _pod_failure(failure: Failure) -> PodFailure | None:
     """What the downloader itself says; other programs write other termination messages, or none."""
     try:
         report = loads(failure.message)
@@ -112,7 +112,7 @@ def _told(failure: Failure) -> PodFailure | None:
 def logs_to_read(pods: Sequence[Pod]) -> tuple[LogRequest, ...]:
     """Logs of the newest pod that would sharpen its classification; none when it speaks for itself (AR-350)."""
     newest = newest_pod(pods)
-    if any(pod.status.phase is PodPhase.FAILED and _told(failure_of(pod)) is not None for pod in newest):
+    if any(pod.status.phase is PodPhase.FAILED and _pod_failure(failure_of(pod)) is not None for pod in newest):
         return ()
     return wanted_logs(newest)
 
@@ -164,8 +164,8 @@ def inspect_job_and_pods(
     """Components of a Job that has not succeeded, and of its newest pod."""
     refused = refused_pods(facts.events_about(job), job) if lacks_pods(found) else None
     if refused is not None:
-        told = refused_component(job_name, found.what, refused, block="jobs")
-        return told, replace(told, name=pods_name)
+        reported = refused_component(job_name, found.what, refused, block="jobs")
+        return reported, replace(reported, name=pods_name)
     reading = bool(facts.unread_logs(logs_to_read(found.pods)))
     pods = inspect_job_pods(
         pods_name,

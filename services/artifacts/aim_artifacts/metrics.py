@@ -9,7 +9,7 @@ from aim_artifacts.claim import storage_request
 from aim_artifacts.limits.quota import Limits, limits_of
 from aim_domain import DEFAULT_NAME, AIMArtifact
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACTS, CLUSTER_RUNTIME_CONFIGS, NAMESPACES
-from controller_runtime import Key, Part, Readings, Resource, StatusValue, World, quantity
+from controller_runtime import Cache, Key, Part, Readings, Resource, StatusValue, quantity
 from controller_runtime.core import PersistentVolumeClaim
 
 R = TypeVar("R", bound=Resource)
@@ -18,16 +18,16 @@ _BY_NAMESPACE: Final = "namespace"
 
 
 @dataclass(slots=True)
-class _Known(Generic[R, T]):
+class _PartReadings(Generic[R, T]):
     """What is made of each object of a part: when it is new or has changed, not at each scrape."""
 
     part: Part[R]
     make: Callable[[R | None], T]
     _values: dict[Key, tuple[object, T]] = field(default_factory=dict)
 
-    def of(self, world: World) -> Mapping[Key, tuple[object, T]]:
+    def of(self, cache: Cache) -> Mapping[Key, tuple[object, T]]:
         known: dict[Key, tuple[object, T]] = {}
-        for entry in world.all(self.part):
+        for entry in cache.all(self.part):
             before = self._values.get(entry.key)
             if before is None or before[0] != entry.version:
                 before = entry.version, self.make(entry.object)
@@ -56,23 +56,27 @@ class StorageReadings:
     Volumes that are being deleted still count (AR-446).
     """
 
-    _claims: _Known[PersistentVolumeClaim, int] = field(default_factory=lambda: _Known(ARTIFACT_CLAIMS, _size))
-    _downloads: _Known[AIMArtifact, int | None] = field(default_factory=lambda: _Known(ARTIFACTS, _missing))
+    _claims: _PartReadings[PersistentVolumeClaim, int] = field(
+        default_factory=lambda: _PartReadings(ARTIFACT_CLAIMS, _size)
+    )
+    _downloads: _PartReadings[AIMArtifact, int | None] = field(
+        default_factory=lambda: _PartReadings(ARTIFACTS, _missing)
+    )
 
-    def __call__(self, world: World) -> Readings:
+    def __call__(self, cache: Cache) -> Readings:
         """What to show now."""
         allocated: Counter[str] = Counter()
-        for key, (_, size) in self._claims.of(world).items():
+        for key, (_, size) in self._claims.of(cache).items():
             allocated[key.namespace] += size
         running: Counter[str] = Counter()
         missing: Counter[str] = Counter()
-        for key, (_, left) in self._downloads.of(world).items():
+        for key, (_, left) in self._downloads.of(cache).items():
             if left is not None:
                 running[key.namespace] += 1
                 missing[key.namespace] += left
-        limits = {name: _limits(world, name) for name in sorted(allocated)}
+        limits = {name: _limits(cache, name) for name in sorted(allocated)}
         # The limit of the cluster is the same for all, and also there while nothing is stored.
-        cluster = _limits(world, "").cluster
+        cluster = _limits(cache, "").cluster
         return {
             "aim_artifact_allocated_bytes": [one for one in _sorted(allocated) if one[1]],
             "aim_artifact_limit_bytes": [
@@ -90,7 +94,7 @@ def _sorted(numbers: Mapping[str, int]) -> list[tuple[Mapping[str, str], float]]
     return [({_BY_NAMESPACE: name}, float(number)) for name, number in sorted(numbers.items())]
 
 
-def _limits(world: World, namespace: str) -> Limits:
-    config = world.get(CLUSTER_RUNTIME_CONFIGS, Key("", DEFAULT_NAME))
-    found = world.get(NAMESPACES, Key("", namespace)) if namespace else None
+def _limits(cache: Cache, namespace: str) -> Limits:
+    config = cache.get(CLUSTER_RUNTIME_CONFIGS, Key("", DEFAULT_NAME))
+    found = cache.get(NAMESPACES, Key("", namespace)) if namespace else None
     return limits_of(None if config is None else config.object, None if found is None else found.object)

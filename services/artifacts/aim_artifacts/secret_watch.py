@@ -7,7 +7,7 @@ from typing import Final
 
 from aim_artifacts import SERVICE_NAME
 from aim_artifacts.jobs import DOWNLOAD_ACCOUNT, DownloadAccount
-from aim_artifacts.stage import Seen
+from aim_artifacts.stage import SeenArtifact
 from aim_domain import merge_env
 from controller_runtime import FACTS, Component, Effect, Fact, View, get_fact
 from controller_runtime.core import EnvVar, Job
@@ -60,11 +60,11 @@ def watch_secrets(job: Job, names: Iterable[str], components: Iterable[Component
     return SecretWatch(changed) if changed else SecretWatch(effects=(_after(latest, reading),))
 
 
-def secrets_of(seen: Seen, view: View) -> Iterator[str]:
+def secrets_of(seen: SeenArtifact, view: View) -> Iterator[str]:
     """Names of the Secrets that the pull or the containers of an artifact's Jobs use."""
     artifact, config = seen.artifact, seen.config_of_jobs
     for variable in merge_env(config.env, artifact.spec.env):
-        yield from _named(variable)
+        yield from _secret_name(variable)
     yield from (secret.name for secret in artifact.spec.image_pull_secrets if secret.name)
     account = get_fact(view, FACTS, SERVICE_NAME, DOWNLOAD_ACCOUNT, artifact.namespace).value
     known = None if account is None else account.read(DownloadAccount)
@@ -77,7 +77,7 @@ def has_changed(names: Iterable[str]) -> str:
     return f"{'Secret' if len(named) == 1 else 'Secrets'} {', '.join(named)} changed since it began"
 
 
-def _named(variable: EnvVar) -> Iterator[str]:
+def _secret_name(variable: EnvVar) -> Iterator[str]:
     reference = variable.value_from.secret_key_ref if variable.value_from is not None else None
     if reference is not None and reference.name:
         yield reference.name

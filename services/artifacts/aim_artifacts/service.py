@@ -12,16 +12,15 @@ from aim_artifacts.effects.account import AccountMaker
 from aim_artifacts.effects.mounts import MountReader
 from aim_artifacts.indexes import INDEXES
 from aim_artifacts.jobs import DOWNLOAD_ACCOUNT
-from aim_artifacts.limits.admission import ARTIFACT_WAKES
+from aim_artifacts.limits.admission import ARTIFACT_MAPPINGS
 from aim_artifacts.limits.mounts import MOUNTED_CLAIMS
 from aim_artifacts.metrics import StorageReadings
 from aim_artifacts.progress import is_mere_progress
 from aim_artifacts.secret_watch import SECRET_VERSIONS
 from aim_artifacts.settings import ArtifactsSettings
 from aim_domain import (
-    POD_ACCESS,
+    CONFIG_PREDICATES,
     POD_EFFECTS,
-    SHOWN_OF_OLDER_CONFIGS,
     AIMArtifact,
     AIMClusterServiceTemplate,
     AIMService,
@@ -31,19 +30,16 @@ from aim_domain import (
     kinds,
     labels,
     parts,
+    pod_predicate,
     pod_readers,
-    shown_of_config,
-    shown_of_pod,
 )
 from aim_domain.parts import (
     ARTIFACT_PODS,
     ARTIFACTS,
-    CLUSTER_RUNTIME_CONFIGS,
     CLUSTER_TEMPLATES,
     INFERENCE_SERVICES,
     NAMESPACES,
     PREDICTOR_PODS,
-    RUNTIME_CONFIGS,
     SERVICES,
     STATUS_UPDATER_BINDINGS,
     TEMPLATE_CACHES,
@@ -54,10 +50,11 @@ from controller_runtime import (
     FACTS,
     ApiVerb,
     EffectRunner,
+    EffectType,
     KubeClient,
+    Predicate,
     Reconciler,
     ServiceDefinition,
-    Shown,
     StatusOwnership,
     Verb,
     access,
@@ -127,20 +124,18 @@ def _of_binding(binding: RoleBinding) -> object:
     return (binding.role_ref.name, binding.subjects)
 
 
-SHOWN: Final = (
-    Shown(ARTIFACTS, _of_artifact),
-    Shown(TEMPLATE_CACHES, _of_other_cache),
-    Shown(TEMPLATES, _of_template),
-    Shown(CLUSTER_TEMPLATES, _of_template),
-    Shown(RUNTIME_CONFIGS, shown_of_config),
-    Shown(CLUSTER_RUNTIME_CONFIGS, shown_of_config),
-    *SHOWN_OF_OLDER_CONFIGS,
-    Shown(ARTIFACT_PODS, shown_of_pod),
-    Shown(NAMESPACES, _of_namespace),
-    Shown(INFERENCE_SERVICES, _of_workload),
-    Shown(SERVICES, _of_service),
-    Shown(PREDICTOR_PODS, _of_predictor_pod),
-    Shown(STATUS_UPDATER_BINDINGS, _of_binding),
+PREDICATES: Final = (
+    Predicate(ARTIFACTS, _of_artifact),
+    Predicate(TEMPLATE_CACHES, _of_other_cache),
+    Predicate(TEMPLATES, _of_template),
+    Predicate(CLUSTER_TEMPLATES, _of_template),
+    *CONFIG_PREDICATES,
+    Predicate(ARTIFACT_PODS, pod_predicate),
+    Predicate(NAMESPACES, _of_namespace),
+    Predicate(INFERENCE_SERVICES, _of_workload),
+    Predicate(SERVICES, _of_service),
+    Predicate(PREDICTOR_PODS, _of_predictor_pod),
+    Predicate(STATUS_UPDATER_BINDINGS, _of_binding),
 )
 
 
@@ -170,6 +165,10 @@ _VOLUMES: Final = 2 << 20
 """Bytes of the artifacts and claims that each pass reads where storage is limited: some 700 of both."""
 
 
+SETTINGS: Final = ArtifactsSettings
+"""The class of the settings that `definition` takes."""
+
+
 def definition(settings: ArtifactsSettings) -> ServiceDefinition:
     """The declaration of the artifacts service."""
     return ServiceDefinition(
@@ -177,13 +176,13 @@ def definition(settings: ArtifactsSettings) -> ServiceDefinition:
         publishes=_PUBLISHED,
         consumes=(*_PUBLISHED, *_OF_OTHERS),
         indexes=INDEXES,
-        shown=SHOWN,
+        predicates=PREDICATES,
         reconcilers=(
             Reconciler(
                 controller="artifact",
                 part=parts.ARTIFACTS,
                 reconcile=partial(reconcile_artifact, settings),
-                wakes=ARTIFACT_WAKES,
+                mappings=ARTIFACT_MAPPINGS,
                 status=StatusOwnership(foreign_fields=frozenset({"progress", "download"})),
                 ignores=is_mere_progress,
             ),
@@ -202,13 +201,12 @@ def definition(settings: ArtifactsSettings) -> ServiceDefinition:
             writes(parts.ARTIFACT_JOBS, Verb.CREATE, Verb.DELETE),
             writes(parts.STATUS_UPDATER_BINDINGS, Verb.CREATE, Verb.PATCH),
         ),
-        effect_kinds={**POD_EFFECTS, MOUNTED_CLAIMS: 4, DOWNLOAD_ACCOUNT: 4, SECRET_VERSIONS: 4},
-        effect_access={
-            **POD_ACCESS,
-            MOUNTED_CLAIMS: (access(kinds.POD, ApiVerb.LIST),),
-            DOWNLOAD_ACCOUNT: (access(SERVICE_ACCOUNT, ApiVerb.GET, ApiVerb.CREATE),),
-            SECRET_VERSIONS: (access(SECRET, ApiVerb.GET),),
-        },
+        effects=(
+            *POD_EFFECTS,
+            EffectType(MOUNTED_CLAIMS, 4, (access(kinds.POD, ApiVerb.LIST),)),
+            EffectType(DOWNLOAD_ACCOUNT, 4, (access(SERVICE_ACCOUNT, ApiVerb.GET, ApiVerb.CREATE),)),
+            EffectType(SECRET_VERSIONS, 4, (access(SECRET, ApiVerb.GET),)),
+        ),
         # A client that binds a role needs its permissions, or this one.
         other_access=(access(CLUSTER_ROLE, ApiVerb.BIND, name=settings.artifact_status_clusterrole),),
         readings=StorageReadings(),

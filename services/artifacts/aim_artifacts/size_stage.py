@@ -9,7 +9,7 @@ from aim_artifacts.job_health import explanation_due, inspect_job_and_pods, pod_
 from aim_artifacts.jobs import build_check_size_job, has_other_settings, is_outdated, removal
 from aim_artifacts.secret_watch import has_changed, secrets_of, watch_secrets
 from aim_artifacts.settings import ArtifactsSettings
-from aim_artifacts.stage import JobSeen, Seen, Stage
+from aim_artifacts.stage import JobSeen, SeenArtifact, Stage
 from aim_domain import LogRequest, PodFacts, failed_condition, newest_pod
 from aim_domain.component_names import ComponentName
 from controller_runtime import Component, JsonObject, PodPhase, State, downstream, loads
@@ -55,7 +55,7 @@ _PODS = ComponentName.CHECK_SIZE_JOB_PODS
 _OUTPUT = ComponentName.CHECK_SIZE_OUTPUT
 
 
-def discover_size(seen: Seen, facts: PodFacts, settings: ArtifactsSettings, now: datetime) -> Stage:
+def discover_size(seen: SeenArtifact, facts: PodFacts, settings: ArtifactsSettings, now: datetime) -> Stage:
     """Run the check-size Job and read its result; the stage is over once ``size`` is known."""
     found = seen.size_job
     job = found.lookup.value

@@ -93,9 +93,13 @@ def effective_model_id(model_id: str | None, uri: str) -> str:
 
 
 def pinned_revision(uri: str) -> str:
-    """The revision in the URI; empty for the default branch, and for S3."""
-    rest = without_scheme(uri).rstrip("/")
-    return rest[len(_without_revision(rest)) + 1 :] if is_hugging_face(uri) else ""
+    """The revision in the URI; empty for the default branch, for S3, and where no such revision can exist (AR-828)."""
+    if not is_hugging_face(uri):
+        return ""
+    try:
+        return split_revision(without_scheme(uri).rstrip("/"))[1]
+    except ValueError:
+        return ""
 
 
 def _without_revision(rest: str) -> str:

@@ -30,7 +30,7 @@ class JobSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenArtifact:
     """Everything a pass found about one artifact."""
 
     artifact: AIMArtifact

@@ -27,7 +27,7 @@ from controller_runtime.core import Node
 _VALUE: Final = "aim-engine"
 _EFFECT: Final = "NoSchedule"
 _RETRY: Final = timedelta(seconds=5)
-"""Also the time that the world has to see what was written."""
+"""Also the time that the cache has to see what was written."""
 _LONGEST: Final = timedelta(minutes=10)
 _DOUBLINGS: Final = 7
 """After so many it is as long."""
@@ -88,7 +88,7 @@ def reconcile_node(node: Node, view: View, now: datetime) -> Plan:
     configs = view.all(KAIWO_CONFIGS)
     if node.deleting or configs.error is not None:
         return Plan()
-    key, there = _wanted(node, oldest_config(configs.items)), Taints.of(to_json(node))
+    key, there = _wanted_taint(node, oldest_config(configs.items)), Taints.of(to_json(node))
     if with_taint(there, key) == there:
         return Plan()
     fact = get_fact(view, FACTS, SERVICE_NAME, EffectKind.NODE_TAINT, node.uid).value
@@ -117,16 +117,16 @@ def with_taint(there: Taints, key: str) -> Taints:
         key: of ours; empty for none. Where another client has put the same, it is not needed.
     """
     ours = (there.mark, _VALUE, _EFFECT)
-    kept = tuple(one for one in there.all if there.mark in {"", key} or _told(one) != ours)
+    kept = tuple(one for one in there.all if there.mark in {"", key} or _identity(one) != ours)
     if not key:
         return Taints(kept, "")
     if any(one.get("key") == key and one.get("effect") == _EFFECT for one in kept):
-        is_ours = there.mark == key and any(_told(one) == ours for one in kept)
+        is_ours = there.mark == key and any(_identity(one) == ours for one in kept)
         return Taints(kept, key if is_ours else "")
     return Taints((*kept, {"key": key, "value": _VALUE, "effect": _EFFECT}), key)
 
 
-def _told(taint: JsonObject) -> tuple[object, object, object]:
+def _identity(taint: JsonObject) -> tuple[object, object, object]:
     return taint.get("key"), taint.get("value"), taint.get("effect")
 
 
@@ -138,7 +138,7 @@ def _fought_over(key: str) -> Event:
     return Event(EventType.WARNING, "GPUTaintRemoved", message)
 
 
-def _wanted(node: Node, config: KaiwoConfig | None) -> str:
+def _wanted_taint(node: Node, config: KaiwoConfig | None) -> str:
     return node_taint(config) if config is not None and _has_gpus(node, gpu_resource_of(config.spec)) else ""
 
 

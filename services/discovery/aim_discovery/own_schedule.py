@@ -1,6 +1,6 @@
 """Passes whose retry has a schedule of its own (FW-095).
 
-An error that only an effect or a planned attempt can clear is not helped by running the pass again: the fact wakes
+An error that only an effect or a planned attempt can clear is not helped by running the pass again: the fact enqueues
 the object. Such a pass looks again when the grace period ends, and otherwise when it planned to.
 """
 

@@ -29,17 +29,23 @@ from aim_discovery.settings import DiscoverySettings
 from aim_discovery.templates.caching import CACHES_BY_OWNER
 from aim_discovery.templates.discovery import JOBS_BY_OWNER, PODS_BY_JOB
 from aim_discovery.templates.reconcile import TemplateReconcile
-from aim_discovery.templates.slots import ACTIVE_JOBS, CLUSTER_LINE, LINE, joined, next_in_line, occupies_slot, readings
+from aim_discovery.templates.slots import (
+    ACTIVE_JOBS,
+    CLUSTER_WAIT_QUEUE,
+    WAIT_QUEUE,
+    joined,
+    next_waiting,
+    occupies_slot,
+    readings,
+)
 from aim_domain import (
+    CONFIG_PREDICATES,
     GPUS,
     NAMESPACE_CONFIGS_BY_NAMESPACE,
-    POD_ACCESS,
     POD_EFFECTS,
-    SHOWN_OF_OLDER_CONFIGS,
     mirror_credentials,
+    pod_predicate,
     pod_readers,
-    shown_of_config,
-    shown_of_pod,
 )
 from aim_domain.parts import (
     CLUSTER_MODELS,
@@ -62,22 +68,23 @@ from controller_runtime import (
     ApiVerb,
     Change,
     EffectRunner,
+    EffectType,
     Key,
     KubeClient,
+    MappingBy,
+    Predicate,
     Reconciler,
     Resource,
     ServiceDefinition,
-    Shown,
     Verb,
     View,
-    Wake,
-    WakeBy,
+    WatchMapping,
     access,
     writes,
 )
 from controller_runtime.core import Job, Namespace
 from controller_runtime.kinds import NODE, POD, SECRET, SERVICE_ACCOUNT
-from oci_registry import RegistryClient, opened
+from oci_registry import RegistryClient, open_client
 
 
 def _of_model(model: Model) -> tuple[object, ...]:
@@ -95,24 +102,22 @@ def _of_namespace(namespace: Namespace) -> bool:
     return namespace.deleting
 
 
-SHOWN: Final = (
-    Shown(MODELS, _of_model),
-    Shown(CLUSTER_MODELS, _of_model),
-    Shown(TEMPLATES, _of_template),
-    Shown(CLUSTER_TEMPLATES, _of_template),
-    Shown(RUNTIME_CONFIGS, shown_of_config),
-    Shown(CLUSTER_RUNTIME_CONFIGS, shown_of_config),
-    *SHOWN_OF_OLDER_CONFIGS,
-    Shown(DISCOVERY_PODS, shown_of_pod),
-    Shown(NAMESPACES, _of_namespace),
+PREDICATES: Final = (
+    Predicate(MODELS, _of_model),
+    Predicate(CLUSTER_MODELS, _of_model),
+    Predicate(TEMPLATES, _of_template),
+    Predicate(CLUSTER_TEMPLATES, _of_template),
+    *CONFIG_PREDICATES,
+    Predicate(DISCOVERY_PODS, pod_predicate),
+    Predicate(NAMESPACES, _of_namespace),
 )
 
 
 R = TypeVar("R", bound=Resource)
 
 
-def wakes_of_line(namespaced: bool, limit: int) -> tuple[Wake, ...]:
-    """What frees a place in the line; each of these wakes both kinds of templates.
+def mappings_of_queue(namespaced: bool, limit: int) -> tuple[WatchMapping, ...]:
+    """What frees a place in the line; each of these enqueues both kinds of templates.
 
     Args:
         namespaced: the kind.
@@ -120,7 +125,7 @@ def wakes_of_line(namespaced: bool, limit: int) -> tuple[Wake, ...]:
     """
 
     def turn(view: View) -> Iterable[Key]:
-        return [one.key for one in next_in_line(view, limit) if bool(one.namespace) is namespaced]
+        return [one.key for one in next_waiting(view, limit) if bool(one.namespace) is namespaced]
 
     def of_job(change: Change[Job], view: View) -> Iterable[Key]:
         before, after = change.before, change.after
@@ -137,10 +142,10 @@ def wakes_of_line(namespaced: bool, limit: int) -> tuple[Wake, ...]:
         return turn(view) if gone and change.before is not None and not change.before.deleting else ()
 
     return (
-        WakeBy(DISCOVERY_JOBS, of_job),
-        WakeBy(TEMPLATES, of_template),
-        WakeBy(CLUSTER_TEMPLATES, of_template),
-        WakeBy(NAMESPACES, of_namespace),
+        MappingBy(DISCOVERY_JOBS, of_job),
+        MappingBy(TEMPLATES, of_template),
+        MappingBy(CLUSTER_TEMPLATES, of_template),
+        MappingBy(NAMESPACES, of_namespace),
     )
 
 
@@ -160,13 +165,19 @@ _PUBLISHED = (
     CUSTOM_PROFILES,
 )
 
-_EFFECT_ACCESS: Final = {
-    **POD_ACCESS,
-    EffectKind.PULL_SECRETS: (access(SECRET, ApiVerb.GET), access(SERVICE_ACCOUNT, ApiVerb.GET)),
-    EffectKind.IMAGE_INSPECTION: (access(SECRET, ApiVerb.GET), access(SERVICE_ACCOUNT, ApiVerb.GET)),
-    EffectKind.JOB_LOG: (access(POD, ApiVerb.LIST), access(POD, ApiVerb.GET, subresource="log")),
-    EffectKind.NODE_TAINT: (access(NODE, ApiVerb.GET, ApiVerb.PATCH),),
-}
+_CREDENTIALS: Final = (access(SECRET, ApiVerb.GET), access(SERVICE_ACCOUNT, ApiVerb.GET))
+_EFFECTS: Final = (
+    *POD_EFFECTS,
+    EffectType(EffectKind.PULL_SECRETS, 16, _CREDENTIALS),
+    # Limited per registry host; a hanging one must not hold the others up.
+    EffectType(EffectKind.IMAGE_INSPECTION, 256, _CREDENTIALS),
+    EffectType(EffectKind.JOB_LOG, 16, (access(POD, ApiVerb.LIST), access(POD, ApiVerb.GET, subresource="log"))),
+    EffectType(EffectKind.NODE_TAINT, 4, (access(NODE, ApiVerb.GET, ApiVerb.PATCH),)),
+)
+
+
+SETTINGS: Final = DiscoverySettings
+"""The class of the settings that `definition` takes."""
 
 
 def definition(settings: DiscoverySettings) -> ServiceDefinition:
@@ -191,12 +202,12 @@ def definition(settings: DiscoverySettings) -> ServiceDefinition:
             PODS_BY_JOB,
             GPUS,
             ACTIVE_JOBS,
-            LINE,
-            CLUSTER_LINE,
+            WAIT_QUEUE,
+            CLUSTER_WAIT_QUEUE,
             CACHES_BY_OWNER,
             NAMESPACE_CONFIGS_BY_NAMESPACE,
         ),
-        shown=SHOWN,
+        predicates=PREDICATES,
         reconcilers=(
             _models(NAMESPACED_MODEL, settings),
             _models(CLUSTER_MODEL, settings),
@@ -204,14 +215,7 @@ def definition(settings: DiscoverySettings) -> ServiceDefinition:
             _templates(CLUSTER_TEMPLATE, settings),
             Reconciler(controller="gpu-node", part=NODES, reconcile=reconcile_node),
         ),
-        # Inspections are limited per registry host; a hanging one must not hold the others up.
-        effect_kinds={
-            **POD_EFFECTS,
-            EffectKind.PULL_SECRETS: 16,
-            EffectKind.IMAGE_INSPECTION: 256,
-            EffectKind.JOB_LOG: 16,
-            EffectKind.NODE_TAINT: 4,
-        },
+        effects=_EFFECTS,
         writes=(
             writes(TEMPLATES, Verb.APPLY),
             writes(CLUSTER_TEMPLATES, Verb.APPLY),
@@ -219,7 +223,6 @@ def definition(settings: DiscoverySettings) -> ServiceDefinition:
             writes(DISCOVERY_JOBS, Verb.CREATE, Verb.DELETE),
             writes(CUSTOM_PROFILES, Verb.APPLY, Verb.DELETE),
         ),
-        effect_access=_EFFECT_ACCESS,
         readings=readings,
     )
 
@@ -232,8 +235,8 @@ def _models(scope: ModelScope, settings: DiscoverySettings) -> Reconciler[Any]:
 
 def _templates(scope: TemplateScope, settings: DiscoverySettings) -> Reconciler[Any]:
     reconcile = TemplateReconcile(scope, settings)
-    wakes = wakes_of_line(scope.part.kind.namespaced, settings.max_discovery_jobs)
-    return Reconciler(controller=scope.controller, part=scope.part, reconcile=reconcile, wakes=wakes)
+    mappings = mappings_of_queue(scope.part.kind.namespaced, settings.max_discovery_jobs)
+    return Reconciler(controller=scope.controller, part=scope.part, reconcile=reconcile, mappings=mappings)
 
 
 @asynccontextmanager
@@ -246,7 +249,7 @@ async def effect_runners(settings: DiscoverySettings, kube: KubeClient) -> Async
         api_server=kube.server,
         inspection_timeout=settings.inspection_timeout,
     )
-    async with opened(client, settings.registry_config) as registry:
+    async with open_client(client, settings.registry_config) as registry:
         yield {
             **pod_readers(kube),
             EffectKind.PULL_SECRETS: secrets,

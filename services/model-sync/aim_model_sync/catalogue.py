@@ -11,7 +11,7 @@ from aim_domain.kinds import AIM_CLUSTER_MODEL_SOURCE
 from aim_domain.naming import catalogue_model_name, derive_name, label_value
 from aim_domain.parts import CLUSTER_MODELS
 from aim_model_sync.codes import Code, SyncCode
-from aim_model_sync.conditions import counted
+from aim_model_sync.conditions import count_of
 from aim_model_sync.outcome import Refusal
 from controller_runtime import (
     ClassifiedError,
@@ -154,13 +154,13 @@ def managed_models(view: View, source: AIMClusterModelSource) -> Managed:
 
 def verdict(model: AIMClusterModel) -> tuple[Code, str] | None:
     """That the image of the model cannot be resolved, with code and cause; ``None`` where it says nothing (MS-385)."""
-    told = find_condition(model.status.conditions, ComponentName.IMAGE_METADATA.condition)
-    if told is None or told.status is not ConditionStatus.FALSE:
+    reported = find_condition(model.status.conditions, ComponentName.IMAGE_METADATA.condition)
+    if reported is None or reported.status is not ConditionStatus.FALSE:
         return None
-    code = _REFUSED.get(told.reason)
-    if code is None or told.observed_generation not in (None, 0, model.metadata.generation):
+    code = _REFUSED.get(reported.reason)
+    if code is None or reported.observed_generation not in (None, 0, model.metadata.generation):
         return None
-    return code, f"AIMClusterModel {model.name}: {told.message}"
+    return code, f"AIMClusterModel {model.name}: {reported.message}"
 
 
 def refusals(view: View, managed: Managed, pinned: Mapping[int, ImageReference]) -> Mapping[int, Refusal]:
@@ -168,9 +168,9 @@ def refusals(view: View, managed: Managed, pinned: Mapping[int, ImageReference])
     own = {model.name: model for model in managed.models}
     found: dict[int, Refusal] = {}
     for index, image in pinned.items():
-        told = [verdict(model) for model in _models_of(view, own, image)]
-        first = next((one for one in told if one is not None), None)
-        if first is not None and None not in told:
+        reported = [verdict(model) for model in _models_of(view, own, image)]
+        first = next((one for one in reported if one is not None), None)
+        if first is not None and None not in reported:
             found[index] = Refusal(image, *first)
     return found
 
@@ -197,7 +197,7 @@ def left_by_predecessor(view: View, source: AIMClusterModelSource) -> str | None
     if not left:
         return None
     return (
-        f"waiting until garbage collection has removed {counted(len(left), 'model')} "
+        f"waiting until garbage collection has removed {count_of(len(left), 'model')} "
         f"of an earlier source of this name, first {left[0]}"
     )
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from aim_domain import AIMClusterModelSource
 from aim_model_sync import conditions
-from aim_model_sync.conditions import Fault, Reason, SourceCondition, counted, selector_detail, shortened, some
+from aim_model_sync.conditions import Fault, Reason, SourceCondition, count_of, selector_detail, shortened, some
 from aim_model_sync.outcome import SyncOutcome
 from controller_runtime import (
     ClassifiedError,
@@ -104,7 +104,7 @@ class Result:
         """The creation's part of what is wrong (MS-233, MS-235)."""
         parts = []
         if self.failure is not None:
-            parts.append(f"{counted(self.missing, 'model')} could not be created: {self.failure.message}")
+            parts.append(f"{count_of(self.missing, 'model')} could not be created: {self.failure.message}")
         if self.collisions:
             names = some(self.collisions)
             parts.append(f"NameCollision: the model name of {names} belongs to another image; rename that model")

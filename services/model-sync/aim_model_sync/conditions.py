@@ -29,10 +29,10 @@ _MAX_NAMES: Final = 5
 def selector_details(outcome: SyncOutcome) -> str:
     """The selectors that did not succeed, by index: text as written, code and cause."""
     failing = [(index, one) for index, one in enumerate(outcome.selectors) if one.code is not None]
-    told = [selector_detail(index, one) for index, one in failing[:MAX_SELECTORS]]
-    more = len(failing) - len(told)
+    reported = [selector_detail(index, one) for index, one in failing[:MAX_SELECTORS]]
+    more = len(failing) - len(reported)
     rest = ", ".join(f"[{index}] {one.text.strip()}" for index, one in failing[MAX_SELECTORS:])
-    return shortened("; ".join([*told, *([f"and {more} more: {rest}"] if more else [])]))
+    return shortened("; ".join([*reported, *([f"and {more} more: {rest}"] if more else [])]))
 
 
 def selector_detail(index: int, one: SelectorOutcome) -> str:
@@ -54,7 +54,7 @@ def some(names: Iterable[str], limit: int = _MAX_NAMES) -> str:
     return f"{shown} and {more} more" if more > 0 else shown
 
 
-def counted(number: int, noun: str) -> str:
+def count_of(number: int, noun: str) -> str:
     """A number with its noun."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
@@ -144,7 +144,7 @@ def filters_ready(outcome: SyncOutcome) -> Desired:
     return condition(SourceCondition.FILTERS_READY, False, fault.reason, fault.message, _ERROR)
 
 
-def is_told(outcome: SyncOutcome, stored: Sequence[Condition]) -> bool:
+def is_reported(outcome: SyncOutcome, stored: Sequence[Condition]) -> bool:
     """Whether the stored conditions say of the selectors what the outcome does."""
     before, now = find_condition(tuple(stored), SourceCondition.FILTERS_READY), filters_ready(outcome)
     return before is not None and (before.reason, before.message) == (now.reason, now.message)
@@ -160,7 +160,7 @@ def filter_fault(outcome: SyncOutcome) -> Fault | None:
 
 
 def _share(number: int, total: int, what: str) -> str:
-    return f"{number} of {counted(total, 'selector')} {what}"
+    return f"{number} of {count_of(total, 'selector')} {what}"
 
 
 def registry_reachable(outcome: SyncOutcome) -> Desired:
@@ -182,7 +182,7 @@ def existing_models(number: int, error: ClassifiedError | None = None) -> Desire
     type_ = SourceCondition.EXISTING_MODELS_READY
     if error is not None:
         return condition(type_, False, error.reason, error.message, _ERROR)
-    return condition(type_, True, Reason.LISTED, f"the source has {counted(number, 'model')}")
+    return condition(type_, True, Reason.LISTED, f"the source has {count_of(number, 'model')}")
 
 
 def limit_reached(models: int, withheld: int) -> Desired:
@@ -190,11 +190,11 @@ def limit_reached(models: int, withheld: int) -> Desired:
     type_ = SourceCondition.MAX_MODELS_LIMIT_REACHED
     if withheld:
         text = (
-            f"{counted(models, 'model')} created, {counted(withheld, 'image')} not created because of maxModels; "
+            f"{count_of(models, 'model')} created, {count_of(withheld, 'image')} not created because of maxModels; "
             "raise it, or select fewer images"
         )
         return condition(type_, True, Reason.LIMIT_REACHED, text)
-    return condition(type_, False, Reason.WITHIN_LIMIT, f"{counted(models, 'model')}, none withheld")
+    return condition(type_, False, Reason.WITHIN_LIMIT, f"{count_of(models, 'model')}, none withheld")
 
 
 def config_fault(outcome: SyncOutcome, namespace: str) -> Fault | None:

@@ -7,7 +7,7 @@ from typing import Final
 
 from aim_domain.parts import MODEL_SOURCES
 from aim_model_sync.outcome import SyncOutcome
-from controller_runtime import Readings, Total, World
+from controller_runtime import Cache, Readings, Total
 
 
 class SyncResult(StrEnum):
@@ -35,7 +35,7 @@ class SyncCounts:
     by_result: Counter[SyncResult] = field(default_factory=Counter)
     seconds: float = 0.0
 
-    def ended(self, result: SyncResult, seconds: float) -> None:
+    def count_sync(self, result: SyncResult, seconds: float) -> None:
         """Count one."""
         self.by_result[result] += 1
         self.seconds += seconds
@@ -55,9 +55,9 @@ _GAUGES: Final = {
 }
 
 
-def source_readings(world: World) -> Readings:
+def source_readings(cache: Cache) -> Readings:
     """The numbers in the statuses of the sources; a source that was never synced has none."""
-    statuses = [(entry.key.name, entry.raw.get("status") or {}) for entry in world.all(MODEL_SOURCES)]
+    statuses = [(entry.key.name, entry.raw.get("status") or {}) for entry in cache.all(MODEL_SOURCES)]
     return {
         name: [({"source": source}, float(status[member])) for source, status in statuses if member in status]
         for name, member in _GAUGES.items()

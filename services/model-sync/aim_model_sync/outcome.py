@@ -97,7 +97,7 @@ class SyncOutcome(ApiModel):
         """Whether no selector yielded anything."""
         return all(one.state is SelectorState.FAILED for one in self.selectors)
 
-    def judged(self, refusals: Mapping[int, Refusal]) -> Self:
+    def with_refusals(self, refusals: Mapping[int, Refusal]) -> Self:
         """The outcome with the selectors failed whose image a model reports as not to be resolved (MS-385, MS-393).
 
         Args:

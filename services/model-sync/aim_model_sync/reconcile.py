@@ -38,7 +38,7 @@ from aim_model_sync.conclusion import (
     started,
     unresolved_images,
 )
-from aim_model_sync.conditions import Reason, SourceCondition, counted, is_told
+from aim_model_sync.conditions import Reason, SourceCondition, count_of, is_reported
 from aim_model_sync.effect_kinds import PULL_SECRETS, SERVICE_NAME, SYNC, SecretParams, SyncParams
 from aim_model_sync.outcome import SecretsOutcome, SyncOutcome
 from aim_model_sync.schedule import (
@@ -321,7 +321,7 @@ def _conclude(this: _Pass) -> Plan:
     if left is not None:
         # The removal of each of them brings a pass.
         return postponed(this.source, left, this.now)
-    judged = _judged(this, outcome)
+    judged = _with_reports(this, outcome)
     choice = _choice(this, outcome)
     models = tuple(build_model(this.source, image, config.spec.label_propagation) for image in choice.create)
     failure = this.view.failure
@@ -338,13 +338,13 @@ def _conclude(this: _Pass) -> Plan:
     )
     done = concluded(this.source, result, this.namespace, this.now)
     unresolved = unresolved_images(this.source, result)
-    events = (*_told(this, done, outcome), *unresolved, *_created(len(models) if failure is None else 0))
+    events = (*_events_of(this, done, outcome), *unresolved, *_created(len(models) if failure is None else 0))
     return _waiting(this, replace(done, children=models, events=events, retry=_retried(failure)))
 
 
-def _judged(this: _Pass, outcome: SyncOutcome) -> SyncOutcome:
+def _with_reports(this: _Pass, outcome: SyncOutcome) -> SyncOutcome:
     """The outcome with what models report of the images that no request looked for (MS-385)."""
-    return outcome.judged(refusals(this.view, this.managed, pinned_images(this.source.spec)))
+    return outcome.with_refusals(refusals(this.view, this.managed, pinned_images(this.source.spec)))
 
 
 def _choice(this: _Pass, outcome: SyncOutcome) -> Choice:
@@ -380,7 +380,7 @@ def _retried(failure: ClassifiedError | None) -> ClassifiedError | None:
     return None if failure is None else replace(failure, category=Category.INFRASTRUCTURE)
 
 
-def _told(this: _Pass, done: Plan, outcome: SyncOutcome) -> tuple[Event, ...]:
+def _events_of(this: _Pass, done: Plan, outcome: SyncOutcome) -> tuple[Event, ...]:
     """What stands is reported once per sync, not by every pass that looks at its result again (MS-345, MS-348)."""
     if this.progress.is_answered and this.view.failure is None:
         return (*done.events, *_secret_events(outcome))
@@ -389,14 +389,14 @@ def _told(this: _Pass, done: Plan, outcome: SyncOutcome) -> tuple[Event, ...]:
 
 def _secret_events(outcome: SyncOutcome) -> tuple[Event, ...]:
     """Unusable pull secrets, once per sync (MS-165, MS-348)."""
-    told = (SecretReason.NOT_FOUND, SecretReason.INVALID)
-    problems = (problem for problem in outcome.secret_problems if problem.reason in told)
+    reported = (SecretReason.NOT_FOUND, SecretReason.INVALID)
+    problems = (problem for problem in outcome.secret_problems if problem.reason in reported)
     return tuple(Event(EventType.WARNING, problem.reason.value, problem.message) for problem in problems)
 
 
 def _created(number: int) -> tuple[Event, ...]:
     """How many models were made (MS-346)."""
-    return (Event(EventType.NORMAL, MODELS_CREATED, f"created {counted(number, 'model')}"),) if number else ()
+    return (Event(EventType.NORMAL, MODELS_CREATED, f"created {count_of(number, 'model')}"),) if number else ()
 
 
 # Waiting
@@ -406,17 +406,17 @@ def _wait(this: _Pass, due: datetime) -> Plan:
     """Nothing to do before the next sync but to count the models and hear their verdicts (MS-246, MS-391)."""
     if this.managed.error:
         return _waiting(this, Plan(), due)
-    known = _reported(this) or recounted(this.source, len(this.managed.models), this.now)
+    known = _report_change(this) or recounted(this.source, len(this.managed.models), this.now)
     return _waiting(this, known or Plan(), due)
 
 
-def _reported(this: _Pass) -> Plan | None:
+def _report_change(this: _Pass) -> Plan | None:
     """The status when models report other images as not to be resolved than are stored; else ``None``."""
     outcome, fact = this.progress.outcome, this.progress.fact
     if outcome is None or fact is None:
         return None
-    judged = _judged(this, outcome)
-    if is_told(judged, this.source.status.conditions):
+    judged = _with_reports(this, outcome)
+    if is_reported(judged, this.source.status.conditions):
         return None
     # Names that others have stand in the way as they did when the sync was concluded (MS-233).
     collisions = tuple(map(str, _choice(this, outcome).collisions))

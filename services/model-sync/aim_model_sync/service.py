@@ -19,10 +19,11 @@ from controller_runtime import (
     ApiVerb,
     Change,
     EffectRunner,
+    EffectType,
     KubeClient,
+    Predicate,
     Reconciler,
     ServiceDefinition,
-    Shown,
     Verb,
     Where,
     access,
@@ -30,7 +31,7 @@ from controller_runtime import (
     writes,
 )
 from controller_runtime.kinds import SECRET
-from oci_registry import Hubs, RegistryClient, opened
+from oci_registry import Hubs, RegistryClient, open_client
 
 
 def _belonging(model: AIMClusterModel) -> tuple[object, ...]:
@@ -58,6 +59,10 @@ _SECRETS: Final = (access(SECRET, ApiVerb.GET, where=Where.SYSTEM_NAMESPACE),)
 """Sources have no namespace: the Secrets that they name, and those of mirrors, lie in the operator's (FW-344)."""
 
 
+SETTINGS: Final = ModelSyncSettings
+"""The class of the settings that `definition` takes."""
+
+
 def definition(settings: ModelSyncSettings) -> ServiceDefinition:
     """The declaration of the model-sync service."""
     return ServiceDefinition(
@@ -65,7 +70,7 @@ def definition(settings: ModelSyncSettings) -> ServiceDefinition:
         publishes=(MODEL_SOURCES,),
         consumes=(MODEL_SOURCES, CLUSTER_MODELS, CLUSTER_RUNTIME_CONFIGS, FACTS),
         indexes=(MODELS_BY_LABEL, MODELS_BY_OWNER, MODELS_BY_REPOSITORY),
-        shown=(Shown(CLUSTER_MODELS, _belonging),),
+        predicates=(Predicate(CLUSTER_MODELS, _belonging),),
         reconcilers=(
             Reconciler(
                 controller=CONTROLLER,
@@ -75,9 +80,8 @@ def definition(settings: ModelSyncSettings) -> ServiceDefinition:
             ),
         ),
         # Requests are limited per registry host; a hanging registry must not hold other sources up (MS-252).
-        effect_kinds={SYNC: 256, PULL_SECRETS: 16},
+        effects=(EffectType(SYNC, 256, _SECRETS), EffectType(PULL_SECRETS, 16, _SECRETS)),
         writes=(writes(CLUSTER_MODELS, Verb.CREATE),),
-        effect_access={SYNC: _SECRETS, PULL_SECRETS: _SECRETS},
         readings=source_readings,
         kept_decoded=_CATALOGUE,
     )
@@ -93,5 +97,5 @@ async def effect_runners(settings: ModelSyncSettings, kube: KubeClient) -> Async
         api_server=kube.server,
         hubs=Hubs(settings.docker_hub_api_url, settings.github_api_url),
     )
-    async with opened(client, settings.registry_config) as registries:
+    async with open_client(client, settings.registry_config) as registries:
         yield {SYNC: SyncRunner(registries, secrets, settings.sync_deadline), PULL_SECRETS: secrets.versions}

@@ -50,7 +50,7 @@ from controller_runtime import (
     BRIEFLY,
     GRACE_PERIOD,
     RETRIED_CATEGORIES,
-    UNTOLD,
+    UNREPORTED,
     Child,
     ClassifiedError,
     ConditionStatus,
@@ -77,7 +77,7 @@ ROUTING_DISABLED: Final = "RoutingDisabled"
 _OVER: Final = MappingProxyType({PENDING: StatusValue.PROGRESSING})
 """What may stand while KServe is just making the predictor's Service behind a new route (RT-145)."""
 
-_UNTOLD_FOR: Final = MappingProxyType({PENDING: timedelta(seconds=10), BACKEND_NOT_FOUND: timedelta(seconds=60)})
+_UNREPORTED_FOR: Final = MappingProxyType({PENDING: timedelta(seconds=10), BACKEND_NOT_FOUND: timedelta(seconds=60)})
 """How long the first steps of a new route go unreported: serving says meanwhile that it is being made (RT-174)."""
 
 
@@ -106,12 +106,12 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
         waiting = path.problem is PathProblem.NOT_YET and found.value is None
         desired = pending(path.message) if waiting else broken("PathTemplateInvalid", path.message)
         return _keeping(service, desired, found.value, view, now)
-    wanted = _Wanted(settings, path.value, config.spec.label_propagation)
+    wanted = _WantedRoute(settings, path.value, config.spec.label_propagation)
     return _at_address(service, wanted, found.value, view, now)
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _WantedRoute:
     """What the route shall be made from; the settings are without fault."""
 
     settings: RoutingSettings
@@ -119,7 +119,7 @@ class _Wanted:
     propagation: LabelPropagation | None
 
 
-def _at_address(service: AIMService, wanted: _Wanted, route: HTTPRoute | None, view: View, now: datetime) -> Plan:
+def _at_address(service: AIMService, wanted: _WantedRoute, route: HTTPRoute | None, view: View, now: datetime) -> Plan:
     """The route at its address, unless that is another's or reserved."""
     settings, gateway = wanted.settings, _gateway(wanted.settings)
     address = address_of(gateway, service.namespace, settings.hostnames, wanted.path)
@@ -137,14 +137,16 @@ def _at_address(service: AIMService, wanted: _Wanted, route: HTTPRoute | None, v
         return _failed(service, unknown, view.failing_since, route, now)
     child = build_route(service, settings, wanted.path, wanted.propagation, claim.stamp)
     # What the gateway said is about the route as it was; the plan that carries this applies the new one.
-    told = None if in_effect != address else route
-    desired = awaiting(child.name, child.namespace, gateway) if told is None else _acceptance(told, gateway, view)
+    reported = None if in_effect != address else route
+    desired = (
+        awaiting(child.name, child.namespace, gateway) if reported is None else _acceptance(reported, gateway, view)
+    )
     notes = (shared_path_event(rivals, service, gateway, wanted.path), stream_event(settings.request_timeout, route))
     events = tuple(one for one in notes if one is not None)
-    quiet = _untold(service, desired, route, now)
+    quiet = _unreported_for(service, desired, route, now)
     if quiet is not None:
         return Plan(children=(child,), requeue_after=quiet, events=events)
-    early = _too_early_to_tell(service, desired, now)
+    early = _too_early(service, desired, now)
     desired = replace(desired, keep=early is not None)
     plan = replace(_report(service, desired, route, now, child), requeue_after=early)
     return replace(plan, events=(*plan.events, *events))
@@ -164,22 +166,22 @@ def is_controlled_by(route: HTTPRoute, service: AIMService) -> bool:
     return any(owner.uid == service.uid and owner.controller for owner in route.metadata.owner_references)
 
 
-def _untold(service: AIMService, desired: Desired, route: HTTPRoute | None, now: datetime) -> float | None:
-    """Seconds for which nothing needs to be told of a new route: what is usual comes to its end by itself."""
-    if find_condition(service.status.conditions, HTTP_ROUTE_READY) is not None or desired.reason not in _UNTOLD_FOR:
+def _unreported_for(service: AIMService, desired: Desired, route: HTTPRoute | None, now: datetime) -> float | None:
+    """Seconds for which nothing needs to be reported of a new route: what is usual comes to its end by itself."""
+    if find_condition(service.status.conditions, HTTP_ROUTE_READY) is not None or desired.reason not in _UNREPORTED_FOR:
         return None
     since = None if route is None else route.metadata.creation_timestamp
-    hold = Hold(_UNTOLD_FOR[desired.reason], since or now, {UNTOLD: StatusValue.PROGRESSING})
-    return hold.left(now) if hold.covers(None, now) else None
+    hold = Hold(_UNREPORTED_FOR[desired.reason], since or now, {UNREPORTED: StatusValue.PROGRESSING})
+    return hold.seconds_left(now) if hold.covers(None, now) else None
 
 
-def _too_early_to_tell(service: AIMService, desired: Desired, now: datetime) -> float | None:
+def _too_early(service: AIMService, desired: Desired, now: datetime) -> float | None:
     """Seconds for which a missing backend is no news yet."""
     stored = find_condition(service.status.conditions, HTTP_ROUTE_READY)
     if desired.reason != BACKEND_NOT_FOUND or stored is None:
         return None
     hold = Hold(BRIEFLY, stored.last_transition_time or now, _OVER)
-    return hold.left(now) if hold.covers(stored, now) else None
+    return hold.seconds_left(now) if hold.covers(stored, now) else None
 
 
 def _gateway(settings: RoutingSettings) -> ParentReference:
@@ -194,7 +196,7 @@ def _without_route(service: AIMService, found: Lookup[HTTPRoute], disabled: str,
         disabled: which runtime config took routing away; empty where the service itself did.
     """
     route = found.value if found.value is not None and is_controlled_by(found.value, service) else None
-    lost = _lost(service, route, disabled) if disabled else None
+    lost = _lost_route(service, route, disabled) if disabled else None
     why = lost.message if lost is not None else "routing is disabled"
     deletes = () if route is None or route.deleting else (_removal(route, why),)
     return (
@@ -204,7 +206,7 @@ def _without_route(service: AIMService, found: Lookup[HTTPRoute], disabled: str,
     )
 
 
-def _lost(service: AIMService, route: HTTPRoute | None, disabled: str) -> Desired | None:
+def _lost_route(service: AIMService, route: HTTPRoute | None, disabled: str) -> Desired | None:
     stored = find_condition(service.status.conditions, HTTP_ROUTE_READY)
     address = None if route is None else address_in_effect(route)
     reported = service.status.routing.path if service.status.routing else None

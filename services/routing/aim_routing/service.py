@@ -4,7 +4,12 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
 
-from aim_domain import NAMESPACE_CONFIGS_BY_NAMESPACE, SHOWN_OF_OLDER_CONFIGS, AIMService, AimSettings, shown_of_config
+from aim_domain import (
+    CONFIG_PREDICATES,
+    NAMESPACE_CONFIGS_BY_NAMESPACE,
+    AIMService,
+    AimSettings,
+)
 from aim_domain.component_names import ROUTE_RECONCILED
 from aim_domain.parts import (
     CLUSTER_RUNTIME_CONFIGS,
@@ -24,9 +29,9 @@ from controller_runtime import (
     EffectRunner,
     JsonObject,
     KubeClient,
+    Predicate,
     Reconciler,
     ServiceDefinition,
-    Shown,
     StatusOwnership,
     Verb,
     differs,
@@ -55,6 +60,10 @@ def _read_part(service: AIMService) -> JsonObject:
     }
 
 
+SETTINGS: Final = AimSettings
+"""The class of the settings that `definition` takes."""
+
+
 def definition(_: AimSettings) -> ServiceDefinition:
     """The declaration of the routing service."""
     return ServiceDefinition(
@@ -75,11 +84,9 @@ def definition(_: AimSettings) -> ServiceDefinition:
             ROUTES_BY_ADDRESS,
             NAMESPACE_CONFIGS_BY_NAMESPACE,
         ),
-        shown=(
-            Shown(RUNTIME_CONFIGS, shown_of_config),
-            Shown(CLUSTER_RUNTIME_CONFIGS, shown_of_config),
-            *SHOWN_OF_OLDER_CONFIGS,
-            Shown(SERVICES, read_of_others),
+        predicates=(
+            *CONFIG_PREDICATES,
+            Predicate(SERVICES, read_of_others),
         ),
         reconcilers=(
             Reconciler(

@@ -70,8 +70,8 @@ def autoscaler_component(
         return _hpa(State.READY, SCALED_TO_ZERO, f"HorizontalPodAutoscaler {name} rests until a metric is active")
     if left_at_zero:
         # Reported once, as a transition: it passes within a minute, and a user who has scaled by hand should know why.
-        told = _hpa(State.PROGRESSING, LEFT_AT_ZERO, left_at_zero)
-        return replace(told, observe=Observability.WARNING)
+        reported = _hpa(State.PROGRESSING, LEFT_AT_ZERO, left_at_zero)
+        return replace(reported, observe=Observability.WARNING)
     conditions = found.value.status.conditions
     active, able = find_condition(conditions, "ScalingActive"), find_condition(conditions, "AbleToScale")
     if active is None or active.status is not ConditionStatus.TRUE:
@@ -113,7 +113,7 @@ class ReportParams(ApiModel):
     name: str = ""
 
 
-def reported(view: View, workload: InferenceService) -> str:
+def keda_event(view: View, workload: InferenceService) -> str:
     """Why there is no autoscaler, in KEDA's words; empty as long as they are not known."""
     fact = get_fact(view, FACTS, SERVICE_NAME, SCALER_REPORT, workload.uid).value
     if fact is None:

@@ -76,7 +76,7 @@ def _variables(values: Mapping[str, str | None]) -> tuple[EnvVar, ...]:
     return tuple(EnvVar(name=name, value=str(value)) for name, value in values.items() if value)
 
 
-def written(amount: int | str) -> str:
+def canonical_text(amount: int | str) -> str:
     """The canonical text; what is no quantity goes out as it came, for the API server to refuse."""
     return str(amount) if quantity.parse_or_none(amount) is None else quantity.canonical(amount)
 
@@ -84,20 +84,22 @@ def written(amount: int | str) -> str:
 def written_resources(resources: ResourceRequirements) -> JsonObject:
     """Requests and limits."""
     sides = {"requests": resources.requests, "limits": resources.limits}
-    told = {side: {name: written(amount) for name, amount in held.items()} for side, held in sides.items() if held}
-    return {**to_json(resources), **told}
+    reported = {
+        side: {name: canonical_text(amount) for name, amount in held.items()} for side, held in sides.items() if held
+    }
+    return {**to_json(resources), **reported}
 
 
 def written_hardware(hardware: Hardware) -> JsonObject:
     """Hardware requirements; the number of GPUs is no quantity."""
-    told = to_json(hardware)
+    reported = to_json(hardware)
     gpu, cpu = hardware.gpu, hardware.cpu
     if gpu is not None and gpu.min_vram is not None:
-        told["gpu"] = {**told["gpu"], "minVram": written(gpu.min_vram)}
+        reported["gpu"] = {**reported["gpu"], "minVram": canonical_text(gpu.min_vram)}
     if cpu is not None:
-        limits = {} if cpu.limits is None else {"limits": written(cpu.limits)}
-        told["cpu"] = {**told["cpu"], "requests": written(cpu.requests), **limits}
-    return told
+        limits = {} if cpu.limits is None else {"limits": canonical_text(cpu.limits)}
+        reported["cpu"] = {**reported["cpu"], "requests": canonical_text(cpu.requests), **limits}
+    return reported
 
 
 CPUS_PER_GPU: Final = 4
@@ -131,7 +133,7 @@ def container_resources(
     """
     requests, limits = _sides(hardware, layers, usual_gpu)
     sides = (("requests", requests), ("limits", limits))
-    return {side: {name: written(held[name].amount) for name in sorted(held)} for side, held in sides if held}
+    return {side: {name: canonical_text(held[name].amount) for name in sorted(held)} for side, held in sides if held}
 
 
 def contradiction(

@@ -45,7 +45,7 @@ def dry_run_condition(service: AIMService) -> tuple[Desired, ...]:
     return (condition(DRY_RUN, True, "PlanOnly", message),)
 
 
-def told_instead(view: View, service: AIMService, plan: Plan) -> Plan:
+def report_instead(view: View, service: AIMService, plan: Plan) -> Plan:
     """The plan in words; of its effects only those remain that read."""
     text = "\n".join(_lines(view, plan)) or "nothing"
     own = {labels.COMPONENT: labels.COMPONENT_SERVICE_PLAN}

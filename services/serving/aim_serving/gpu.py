@@ -67,7 +67,7 @@ def next_reading(view: View, service_uid: str, params: NodesParams) -> Effect:
     return Effect(GPU_FREE, service_uid, to_json(params), None if fact is None else fact.observed_at + _AGAIN)
 
 
-def told(found: FreeGpus, wanted: int) -> str:
+def describe_free(found: FreeGpus, wanted: int) -> str:
     """The freest nodes by name, and what follows from them."""
     freest = sorted(found.free, key=lambda name: (-found.free[name], name))
     listed = ", ".join(f"{found.free[name]} of {found.allocatable[name]} on {name}" for name in freest[:_LISTED])
@@ -150,7 +150,7 @@ def with_gpu_fit(
     """
     if pods.effective_reason != _UNSCHEDULABLE:
         return pods, ()
-    wanted = next((one for one in _wanted(workload) if _is_named(one[0], pods.effective_message)), None)
+    wanted = next((one for one in _gpu_requests(workload) if _is_named(one[0], pods.effective_message)), None)
     if wanted is None:
         return pods, ()
     resource, count = wanted
@@ -158,13 +158,13 @@ def with_gpu_fit(
     effects: tuple[Effect, ...] = ()
     if large:
         found = last_reading(view, service.uid, resource, now)
-        said = said if found is None else told(found, count)
+        said = said if found is None else describe_free(found, count)
         effects = (next_reading(view, service.uid, _large_nodes(view, resource, count)),)
     needs = f"each replica needs {count} {resource} on one node"
     return replace(pods, message="; ".join(filter(None, (pods.effective_message, needs, said)))), effects
 
 
-def _wanted(workload: InferenceService) -> Iterator[tuple[str, int]]:
+def _gpu_requests(workload: InferenceService) -> Iterator[tuple[str, int]]:
     """GPUs of the serving container: all of them have to be on one node."""
     for container in workload.spec.predictor.containers[:1]:
         for resource, amount in container.resources.requests.items():

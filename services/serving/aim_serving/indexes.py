@@ -1,4 +1,4 @@
-"""Look-ups in the world that serving needs, other than by name."""
+"""Look-ups in the cache that serving needs, other than by name."""
 
 from typing import Final
 
@@ -14,7 +14,7 @@ from aim_domain.parts import (
     TEMPLATES,
 )
 from aim_serving.gpu import GPU_NODES, GPU_SIZES
-from aim_serving.workload_health import is_telling
+from aim_serving.workload_health import is_informative
 from controller_runtime import Depth, Index, label_index, owner_index, scoped
 from controller_runtime.core import Event
 from oci_registry import InvalidReferenceError, parse_image
@@ -60,7 +60,7 @@ def _cache_templates(cache: AIMTemplateCache) -> list[str]:
 
 
 def _involved(event: Event) -> list[str]:
-    return [event.involved_object.uid] if is_telling(event) else []
+    return [event.involved_object.uid] if is_informative(event) else []
 
 
 CACHES_BY_TEMPLATE: Final = Index(TEMPLATE_CACHES, "template", _cache_templates)

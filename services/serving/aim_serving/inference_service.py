@@ -219,13 +219,13 @@ def with_rollout(component: Component, pods: Sequence[Pod], log_of: LogOf, event
     if not serving or latest is None or any(_revision(pod) == _revision(latest) for pod in serving):
         return component
     new = [pod for pod in staying if _revision(pod) == _revision(latest)]
-    told = inspect_pods(_PODS, new, log_of=log_of, events_of=events_of)
-    if told.effective_reason in _ON_THE_WAY:
+    reported = inspect_pods(_PODS, new, log_of=log_of, events_of=events_of)
+    if reported.effective_reason in _ON_THE_WAY:
         return component
-    remedy = f"; {_RECREATE}" if told.effective_reason == _UNSCHEDULED else ""
-    message = f"pod {latest.key} of the new revision: {told.effective_message}; {_still(serving)}{remedy}"
-    state = told.effective_state if told.effective_state in ERROR_STATES else State.STARTING
-    return Component(_PODS, state, told.effective_reason, message)
+    remedy = f"; {_RECREATE}" if reported.effective_reason == _UNSCHEDULED else ""
+    message = f"pod {latest.key} of the new revision: {reported.effective_message}; {_still(serving)}{remedy}"
+    state = reported.effective_state if reported.effective_state in ERROR_STATES else State.STARTING
+    return Component(_PODS, state, reported.effective_reason, message)
 
 
 def with_refusal(
@@ -309,21 +309,21 @@ def asked_for(service: AIMService, template: Template, model: Model, config: Res
 
 def is_kept(service: AIMService, workload: InferenceService | None, asked: str) -> bool:
     """Whether the InferenceService stays as it is: it was left, and what is asked for was not changed since."""
-    return is_left(workload) and _noted(service) in ("", asked)
+    return is_left(workload) and _note_of(service) in ("", asked)
 
 
 def notes(service: AIMService, workload: InferenceService | None, asked: str) -> tuple[Patch, ...]:
     """What is remembered on the service while its InferenceService is kept, and forgotten when that is its own."""
     if is_left(workload):
         wanted, why = asked, "its InferenceService stays as it was left"
-        missing = not _noted(service)
+        missing = not _note_of(service)
     else:
         wanted, why = None, "its InferenceService is made by this service now"
-        missing = bool(_noted(service)) and workload is not None
+        missing = bool(_note_of(service)) and workload is not None
     body = {"metadata": {"annotations": {labels.ANNOTATION_KEPT_WORKLOAD: wanted}}}
     patch = Patch(SERVICES, service.namespace, service.name, service.metadata.resource_version, body, why)
     return (patch,) if missing else ()
 
 
-def _noted(service: AIMService) -> str:
+def _note_of(service: AIMService) -> str:
     return service.metadata.annotations.get(labels.ANNOTATION_KEPT_WORKLOAD, "")

@@ -22,7 +22,7 @@ from aim_domain.component_names import ComponentName
 from aim_domain.kinds import AIM_MODEL
 from aim_domain.naming import HashSource, derive_name, image_model_name, optional_label_value
 from aim_domain.parts import CLUSTER_MODELS, MODELS
-from aim_serving.containers import canonical_hardware, written, written_hardware
+from aim_serving.containers import canonical_hardware, canonical_text, written_hardware
 from aim_serving.indexes import (
     CLUSTER_MODELS_BY_CANONICAL_IMAGE,
     CLUSTER_MODELS_BY_IMAGE,
@@ -30,7 +30,7 @@ from aim_serving.indexes import (
     MODELS_BY_IMAGE,
     canonical_image,
 )
-from aim_serving.references import Model, described, is_ready, own_words
+from aim_serving.references import Model, is_ready, name_of, own_words
 from controller_runtime import (
     Category,
     Child,
@@ -100,7 +100,7 @@ def custom_model_spec(service: AIMService, custom: CustomModel) -> JsonObject:
 
 
 def _written_source(source: ModelSource) -> JsonObject:
-    return {**to_json(source), **({} if source.size is None else {"size": written(source.size)})}
+    return {**to_json(source), **({} if source.size is None else {"size": canonical_text(source.size)})}
 
 
 def _identity(source: ModelSource) -> tuple[str, str, str]:
@@ -187,7 +187,7 @@ class ModelResult:
 
 def find_model(view: View, service: AIMService, propagation: LabelPropagation | None) -> ModelResult:
     """The stored model while it is Ready, else what the spec leads to (SV-054, SV-055)."""
-    stored = _stored(view, service)
+    stored = _stored_model(view, service)
     if stored.error is not None or (stored.model is not None and is_ready(stored.model)):
         return stored
     model = service.spec.model
@@ -200,7 +200,7 @@ def find_model(view: View, service: AIMService, propagation: LabelPropagation | 
     return _invalid(MODEL_NOT_FOUND, "spec.model names no model; set one of name, image and custom")
 
 
-def _stored(view: View, service: AIMService) -> ModelResult:
+def _stored_model(view: View, service: AIMService) -> ModelResult:
     reference = service.status.resolved_model
     if reference is None or not reference.name:
         return ModelResult()
@@ -254,7 +254,7 @@ def _only(image: str, local: Selection[AIMModel], cluster: Selection[AIMClusterM
         return ModelResult(error=error)
     matches_: tuple[Model, ...] = local.items or cluster.items
     if len(matches_) > 1:
-        listed = ", ".join(described(model) for model in matches_)
+        listed = ", ".join(name_of(model) for model in matches_)
         return _invalid(
             "MultipleModelsFound",
             f"several models have the image {image}: {listed}; name one of them in spec.model.name",
@@ -354,12 +354,15 @@ _NOT_READY: Final[Mapping[StatusValue, tuple[State, str]]] = MappingProxyType(
 )
 
 
-def model_component(result: ModelResult, stored: ResolvedReference | None, *, running: bool) -> Component:
+def model_component(
+    result: ModelResult, stored: ResolvedReference | None, *, running: bool, template_ready: bool
+) -> Component:
     """How the model is doing.
 
     Args:
         stored: what an earlier pass resolved to.
         running: whether the InferenceService exists.
+        template_ready: whether the template of the service is Ready.
     """
     if result.error is not None:
         return _model(State.FAILED, result.error.reason, result.error.message, result)
@@ -367,21 +370,22 @@ def model_component(result: ModelResult, stored: ResolvedReference | None, *, ru
         message = f"AIMModel {result.create.name} is being created for {result.wanted}"
         return Component(ComponentName.MODEL, State.PENDING, "CreatingModel", message)
     if result.model is not None:
-        return _found(result.model)
+        return _found_component(result.model, in_use=running and template_ready)
     if running and stored is not None:
         message = f"using {_kind(stored)} {stored.name} as resolved before"
         return _model(State.READY, "ModelResolved", message)
     return _model(State.PENDING, MODEL_NOT_FOUND, "no model is resolved yet")
 
 
-def _found(model: Model) -> Component:
+def _found_component(model: Model, *, in_use: bool) -> Component:
     status = model.status.status
     if status is StatusValue.READY:
-        return _model(State.READY, "ModelResolved", f"using {described(model)}")
+        return _model(State.READY, "ModelResolved", f"using {name_of(model)}")
     state, words = _NOT_READY.get(status, (State.PROGRESSING, f"is {status.value}"))
-    return _model(
-        state, "ModelNotReady", f"{described(model)} {words}{own_words(model) if state is State.FAILED else ''}"
-    )
+    if state is not State.FAILED:
+        return _model(state, "ModelNotReady", f"{name_of(model)} {words}")
+    # What serves goes on with its template, whatever the image or another template of the model has (SV-219).
+    return _model(State.DEGRADED if in_use else state, "ModelNotReady", f"{name_of(model)} {words}{own_words(model)}")
 
 
 def _model(state: State, reason: str, message: str, result: ModelResult | None = None) -> Component:

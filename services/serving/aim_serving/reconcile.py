@@ -20,7 +20,7 @@ from aim_domain.naming import optional_label_value
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACTS, NAMESPACES
 from aim_serving.autoscaling import awakening, scaler_removal
 from aim_serving.containers import contradiction
-from aim_serving.dry_run import dry_run_condition, former_plan, is_dry_run, told_instead
+from aim_serving.dry_run import dry_run_condition, former_plan, is_dry_run, report_instead
 from aim_serving.inference_service import (
     ModelPart,
     asked_for,
@@ -31,7 +31,7 @@ from aim_serving.inference_service import (
     resources_of,
 )
 from aim_serving.model import ModelResult, find_model, model_component
-from aim_serving.references import Model, Template, described, is_ready
+from aim_serving.references import Model, Template, is_ready, name_of
 from aim_serving.replicas import autoscaling_in_effect, replicas_in_effect, runtime_status
 from aim_serving.status import (
     Beginning,
@@ -70,7 +70,9 @@ from controller_runtime import (
     ClassifiedError,
     Component,
     Effect,
+    Evaluation,
     Lookup,
+    Patch,
     Plan,
     State,
     StatusValue,
@@ -114,64 +116,50 @@ class Situation:
         return "" if template is None or former == optional_label_value(template.name) else former
 
 
-_INPUTS: Final = frozenset({ComponentName.MODEL, ComponentName.TEMPLATE, ComponentName.CACHE})
+@dataclass(frozen=True, slots=True)
+class WantedChildren:
+    """What there should be besides what the template brings about.
+
+    Attributes:
+        inputs: the model and the cache that the service makes itself.
+        copy: of the profile, for the InferenceService.
+        workload: the InferenceService, when its gate is open (SV-140…SV-143).
+        repairs: of the cache's variables.
+        remembered: patches of the service itself.
+    """
+
+    inputs: tuple[Child, ...]
+    copy: Child | None
+    workload: Child | None
+    repairs: tuple[Patch, ...]
+    remembered: tuple[Patch, ...] = ()
+
+    @property
+    def children(self) -> tuple[Child, ...]:
+        return (*self.inputs, *(child for child in (self.copy, self.workload) if child is not None))
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """How it stands.
+
+    Attributes:
+        retries: of a failed cache, as the status counts them from now on.
+    """
+
+    observed: Observation
+    cache: CacheVerdict
+    evaluation: Evaluation
+    retries: int
 
 
 def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
     """The plan of one pass; nothing is decided from the order or the content of notifications (SV-003)."""
     seen = look_up(view, service, now)
-    planned = _workload_child(view, service, seen)
-    asked = _asked_for(service, seen) if planned is not None else ""
-    workload = None if is_kept(service, seen.running, asked) else planned
-    copy = seen.profile.copy if seen.profile is not None and workload is not None else None
-    new = tuple(child for child in (seen.model.create, _cache_child(view, service, seen), copy, workload) if child)
-    creating = (
-        workload is not None and seen.running is None and _inputs_are_sound(view, seen) and not is_dry_run(service)
-    )
-    observed = observe_workload(view, service, seen.workload, now, being_created=creating)
-    repairs = env_patches(service, seen.ready_template, seen.cache.value)
-    cache = _judge_cache(view, service, seen, repaired=bool(repairs))
-    components = _components(service, seen, observed, cache)
-    # A retry counts once its status is stored; an unstored one would be tried over and over.
-    told_anyway = cache.retries != _retries(service)
-    made = now if creating else _made(seen.running)
-    evaluation = evaluate(
-        COMPONENT_ORDER[service.kind],
-        together(components, seen.running, _beginning(service, None if told_anyway else made), now),
-        generation=service.metadata.generation,
-        stored=service.status.conditions,
-        stored_status=service.status.status,
-        now=now,
-        errors=seen.faults,
-        extra=(*replicas_in_effect(service.spec), *autoscaling_in_effect(service.spec), *dry_run_condition(service)),
-        failure=view.failure,
-        created=service.metadata.creation_timestamp if _is_sought(components) and not told_anyway else None,
-    )
-    retries = cache.retries if evaluation.may_apply and not is_dry_run(service) else _retries(service)
-    status = status_json(
-        evaluation,
-        {
-            **references_json(service, seen.config, seen.model.model, seen.template.result.template),
-            "cache": cache_json(service, seen.cache.value, retries),
-            "runtime": runtime_json(runtime_status(service, seen.workload.name, observed.autoscaler)),
-        },
-        value=service_status(evaluation.status, workload_exists=seen.running is not None),
-    )
-    again = min((moment for moment in (seen.template.result.again, observed.again) if moment is not None), default=None)
-    plan = assemble(
-        evaluation,
-        status=status,
-        patches=(
-            *seen.template.patches,
-            *repairs,
-            *(notes(service, seen.running, asked) if planned is not None else ()),
-        ),
-        deletes=(*cache.deletes, *seen.template.deletes, *former_plan(view, service)),
-        children=(*new, *seen.template.children),
-        effects=(*observed.effects, *(_scaler_effects(view, seen, now) if evaluation.may_apply else ())),
-        requeue_after=None if again is None else (again - now).total_seconds(),
-    )
-    return told_instead(view, service, plan) if is_dry_run(service) else plan
+    wanted = _hand_over(service, seen, want(view, service, seen))
+    judged = judge(view, service, seen, wanted, now)
+    plan = report(view, service, seen, wanted, judged, now=now)
+    return report_instead(view, service, plan) if is_dry_run(service) else plan
 
 
 def look_up(view: View, service: AIMService, now: datetime) -> Situation:
@@ -218,13 +206,34 @@ def _resources_fault(
     why = contradiction(
         template.status.resolved_hardware,
         (resources_of(config.spec), model.spec.resources, template.spec.resources, service.spec.resources),
-        ("the runtime config", described(model), described(template), f"AIMService {service.key}"),
+        ("the runtime config", name_of(model), name_of(template), f"AIMService {service.key}"),
         usual_gpu=config.pods.gpu_resource,
     )
     return ClassifiedError(Category.INVALID_SPEC, "InvalidSpec", why) if why else None
 
 
-# Children
+# What there should be
+
+
+def want(view: View, service: AIMService, seen: Situation) -> WantedChildren:
+    """Each child when its gate is open (SV-122, SV-130, SV-140…SV-143)."""
+    workload = _workload_child(view, service, seen)
+    return WantedChildren(
+        inputs=tuple(child for child in (seen.model.create, _cache_child(view, service, seen)) if child is not None),
+        copy=seen.profile.copy if seen.profile is not None and workload is not None else None,
+        workload=workload,
+        repairs=env_patches(service, seen.ready_template, seen.cache.value),
+    )
+
+
+def _hand_over(service: AIMService, seen: Situation, wanted: WantedChildren) -> WantedChildren:
+    """An InferenceService that the existing Go operator left stays until the service asks for another (SV-302)."""
+    template, model = seen.ready_template, seen.model.model
+    if wanted.workload is None:
+        return wanted
+    asked = "" if template is None or model is None else asked_for(service, template, model, seen.config)
+    wanted = replace(wanted, remembered=notes(service, seen.running, asked))
+    return replace(wanted, copy=None, workload=None) if is_kept(service, seen.running, asked) else wanted
 
 
 def _cache_child(view: View, service: AIMService, seen: Situation) -> Child | None:
@@ -260,11 +269,6 @@ def _workload_child(view: View, service: AIMService, seen: Situation) -> Child |
         profile=seen.profile,
         restricted=is_restricted(namespace.value),
     )
-
-
-def _asked_for(service: AIMService, seen: Situation) -> str:
-    template, model = seen.ready_template, seen.model.model
-    return "" if template is None or model is None else asked_for(service, template, model, seen.config)
 
 
 def _model_part(seen: Situation) -> ModelPart | None:
@@ -309,12 +313,41 @@ def _deleted_in_use(view: View, seen: Situation) -> tuple[str, ...]:
     )
 
 
-def _inputs_are_sound(view: View, seen: Situation) -> bool:
+def _is_made_now(view: View, service: AIMService, seen: Situation) -> bool:
     """Whether nothing but the gate decides about the InferenceService; the other inputs close the gate (SV-223)."""
-    return view.failure is None and not seen.faults and seen.config.error is None and seen.routing.fault is None
+    sound = not seen.faults and seen.config.error is None and seen.routing.fault is None
+    return sound and view.failure is None and not is_dry_run(service)
 
 
-# Components
+# How it stands
+
+
+_INPUTS: Final = frozenset({ComponentName.MODEL, ComponentName.TEMPLATE, ComponentName.CACHE})
+
+
+def judge(view: View, service: AIMService, seen: Situation, wanted: WantedChildren, now: datetime) -> Health:
+    """The components, and what the conditions say of them."""
+    creating = wanted.workload is not None and seen.running is None and _is_made_now(view, service, seen)
+    observed = observe_workload(view, service, seen.workload, now, being_created=creating)
+    cache = _judge_cache(view, service, seen, repaired=bool(wanted.repairs))
+    components = _components(service, seen, observed, cache)
+    # A retry counts once its status is stored; an unstored one would be tried over and over.
+    reported_anyway = cache.retries != _retries(service)
+    made = now if creating else _creation_of(seen.running)
+    evaluation = evaluate(
+        COMPONENT_ORDER[service.kind],
+        together(components, seen.running, _beginning(service, None if reported_anyway else made), now),
+        generation=service.metadata.generation,
+        stored=service.status.conditions,
+        stored_status=service.status.status,
+        now=now,
+        errors=seen.faults,
+        extra=(*replicas_in_effect(service.spec), *autoscaling_in_effect(service.spec), *dry_run_condition(service)),
+        failure=view.failure,
+        created=service.metadata.creation_timestamp if _is_sought(components) and not reported_anyway else None,
+    )
+    retries = cache.retries if evaluation.may_apply and not is_dry_run(service) else _retries(service)
+    return Health(observed, cache, evaluation, retries)
 
 
 def _components(
@@ -322,9 +355,11 @@ def _components(
 ) -> tuple[Component, ...]:
     running = seen.running is not None
     status = service.status
+    template = template_component(seen.template.result, status, running=running)
+    ready = template.state is State.READY
     always = (
-        model_component(seen.model, status.resolved_model, running=running),
-        template_component(seen.template.result, status, running=running),
+        model_component(seen.model, status.resolved_model, running=running, template_ready=ready),
+        template,
         seen.config.component(found="RuntimeConfigResolved"),
         *observed.components,
         cache.component,
@@ -339,7 +374,7 @@ def _beginning(service: AIMService, made: datetime | None) -> Beginning:
     return Beginning(service.metadata.creation_timestamp, service.status.status, made)
 
 
-def _made(workload: InferenceService | None) -> datetime | None:
+def _creation_of(workload: InferenceService | None) -> datetime | None:
     return None if workload is None else workload.metadata.creation_timestamp
 
 
@@ -377,3 +412,33 @@ def _scaler_effects(view: View, seen: Situation, now: datetime) -> tuple[Effect,
 
 def _retries(service: AIMService) -> int:
     return (service.status.cache.retry_attempts or 0) if service.status.cache else 0
+
+
+# What is written
+
+
+def report(
+    view: View, service: AIMService, seen: Situation, wanted: WantedChildren, judged: Health, *, now: datetime
+) -> Plan:
+    """The status, and what is written, as far as the evaluation lets it through."""
+    evaluation, observed = judged.evaluation, judged.observed
+    status = status_json(
+        evaluation,
+        {
+            **references_json(service, seen.config, seen.model.model, seen.template.result.template),
+            "cache": cache_json(service, seen.cache.value, judged.retries),
+            "runtime": runtime_json(runtime_status(service, seen.workload.name, observed.autoscaler)),
+        },
+        value=service_status(evaluation.status, workload_exists=seen.running is not None),
+    )
+    moments = (seen.template.result.again, observed.again)
+    again = min((moment for moment in moments if moment is not None), default=None)
+    return assemble(
+        evaluation,
+        status=status,
+        patches=(*seen.template.patches, *wanted.repairs, *wanted.remembered),
+        deletes=(*judged.cache.deletes, *seen.template.deletes, *former_plan(view, service)),
+        children=(*wanted.children, *seen.template.children),
+        effects=(*observed.effects, *(_scaler_effects(view, seen, now) if evaluation.may_apply else ())),
+        requeue_after=None if again is None else (again - now).total_seconds(),
+    )

@@ -37,14 +37,14 @@ def reference_to(obj: Resource) -> ResolvedReference:
     )
 
 
-def described(obj: Resource) -> str:
+def name_of(obj: Resource) -> str:
     """Kind and name for messages."""
     return f"{obj.kind} {obj.key}"
 
 
-def named(objects: Iterable[Resource]) -> str:
+def names_of(objects: Iterable[Resource]) -> str:
     """Several objects for messages, in the order of their names; of many the first ones and how many more."""
-    names = sorted(described(obj) for obj in objects)
+    names = sorted(name_of(obj) for obj in objects)
     more = len(names) - MOST_NAMED
     return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
@@ -59,13 +59,13 @@ def expects_no_template(model: Model) -> str:
     """Why the model has no template and makes none, in its own words; empty when it says no such thing (DI-422)."""
     types = (ComponentName.SERVICE_TEMPLATES.condition, ComponentName.CLUSTER_SERVICE_TEMPLATES.condition)
     for type_ in types:
-        told = find_condition(model.status.conditions, type_)
+        reported = find_condition(model.status.conditions, type_)
         if (
-            told is not None
-            and told.reason == NO_TEMPLATES_EXPECTED
-            and told.observed_generation in (None, 0, model.metadata.generation)
+            reported is not None
+            and reported.reason == NO_TEMPLATES_EXPECTED
+            and reported.observed_generation in (None, 0, model.metadata.generation)
         ):
-            return told.message or told.reason
+            return reported.message or reported.reason
     return ""
 
 

@@ -17,7 +17,7 @@ from aim_domain import (
     labels,
 )
 from aim_domain.naming import autoscaler_name, predictor_name
-from aim_serving.containers import exact_number, written
+from aim_serving.containers import canonical_text, exact_number
 from controller_runtime import (
     Category,
     ClassifiedError,
@@ -86,7 +86,7 @@ def scaling_of(spec: AIMServiceSpec) -> Scaling | ClassifiedError:
     if minimum < 1 and (why := _cannot_wake(given)):
         return _invalid(f"spec.minReplicas is {minimum}, but {why}")
     for index, metric in enumerate(given):
-        if metric.podmetric is not None and (why := _refused(metric.podmetric)):
+        if metric.podmetric is not None and (why := _refusal(metric.podmetric)):
             return _invalid(f"spec.autoScaling.metrics[{index}].podmetric.{why}")
     scaler = AutoscalerClass.KEDA if given else AutoscalerClass.HPA
     metrics = None if spec.auto_scaling is None else tuple(_metric(metric) for metric in given)
@@ -112,7 +112,7 @@ def _is_from_elsewhere(query: str, of_pods: Collection[str]) -> bool:
     return bool(query) and query not in of_pods and not query.lower().startswith(_OF_ENGINE)
 
 
-def _refused(source: PodMetricSource) -> str:
+def _refusal(source: PodMetricSource) -> str:
     """The field, and why KServe's webhook or KEDA's scaler would refuse the metric; empty if neither (SV-289)."""
     target = source.target
     if not source.metric.query:
@@ -177,7 +177,7 @@ def _target(target: MetricTarget) -> JsonObject:
     return {
         "type": target.type.value,
         **({"value": exact_number(counts)} if counts else {}),
-        **({"averageValue": written(target.average_value)} if target.average_value else {}),
+        **({"averageValue": canonical_text(target.average_value)} if target.average_value else {}),
         **({"averageUtilization": utilization} if utilization is not None else {}),
     }
 

@@ -201,14 +201,16 @@ def reconcile_namespace_config(config: AIMNamespaceConfig, view: View, now: date
 
 def reconcile_kaiwo_config(config: KaiwoConfig, view: View, now: datetime) -> Plan:  # noqa: ARG001
     """Events; the kind has no status."""
-    told = sorted(_deviating(to_json(config.spec), _DEFAULTS))
+    reported = sorted(_deviating(to_json(config.spec), _DEFAULTS))
     overruled = _overruled(config, view.all(KAIWO_CONFIGS).items)
-    return Plan(events=(*overruled, *_unusable(config), *_without_effect(told)))
+    return Plan(events=(*overruled, *_unusable(config), *_without_effect(reported)))
 
 
 def _unusable(config: KaiwoConfig) -> list[Event]:
-    told = "; ".join(f"{problem.field}: {problem.message}, and is ignored" for problem in kaiwo_problems(config.spec))
-    return [Event(EventType.WARNING, "InvalidSpec", told, standing=True)] if told else []
+    reported = "; ".join(
+        f"{problem.field}: {problem.message}, and is ignored" for problem in kaiwo_problems(config.spec)
+    )
+    return [Event(EventType.WARNING, "InvalidSpec", reported, standing=True)] if reported else []
 
 
 def _overruled(
@@ -222,8 +224,8 @@ def _overruled(
 
 
 def _without_effect(paths: Iterable[str]) -> list[Event]:
-    told = ", ".join(paths)
-    return [Event(EventType.NORMAL, "NoEffect", f"accepted, but without effect here: {told}")] if told else []
+    reported = ", ".join(paths)
+    return [Event(EventType.NORMAL, "NoEffect", f"accepted, but without effect here: {reported}")] if reported else []
 
 
 def _deviating(value: JsonObject, defaults: JsonObject, *path: str) -> Iterable[str]:

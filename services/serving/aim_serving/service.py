@@ -5,16 +5,14 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from aim_domain import (
-    POD_ACCESS,
+    CONFIG_PREDICATES,
     POD_EFFECTS,
-    SHOWN_OF_OLDER_CONFIGS,
     AIMArtifact,
     AIMService,
     AimSettings,
     labels,
+    pod_predicate,
     pod_readers,
-    shown_of_config,
-    shown_of_pod,
 )
 from aim_domain.component_names import ROUTE_RECONCILED, ComponentName
 from aim_domain.parts import (
@@ -60,11 +58,12 @@ from controller_runtime import (
     ApiVerb,
     ConditionStatus,
     EffectRunner,
+    EffectType,
     KubeClient,
+    Predicate,
     Reconciler,
     Resource,
     ServiceDefinition,
-    Shown,
     StatusOwnership,
     StatusValue,
     Verb,
@@ -142,20 +141,18 @@ def _of_namespace(namespace: Namespace) -> tuple[bool, bool]:
     return namespace.deleting, is_restricted(namespace)
 
 
-SHOWN: Final = (
-    Shown(MODELS, _of_model),
-    Shown(CLUSTER_MODELS, _of_model),
-    Shown(TEMPLATES, _of_template),
-    Shown(CLUSTER_TEMPLATES, _of_template),
-    Shown(RUNTIME_CONFIGS, shown_of_config),
-    Shown(CLUSTER_RUNTIME_CONFIGS, shown_of_config),
-    *SHOWN_OF_OLDER_CONFIGS,
-    Shown(ARTIFACTS, _of_artifact),
-    Shown(ARTIFACT_CLAIMS, _leaving),
-    Shown(PREDICTOR_PODS, shown_of_pod),
-    Shown(AUTOSCALERS, _of_autoscaler),
-    Shown(NAMESPACES, _of_namespace),
-    Shown(SERVICES, _of_other_service),
+PREDICATES: Final = (
+    Predicate(MODELS, _of_model),
+    Predicate(CLUSTER_MODELS, _of_model),
+    Predicate(TEMPLATES, _of_template),
+    Predicate(CLUSTER_TEMPLATES, _of_template),
+    *CONFIG_PREDICATES,
+    Predicate(ARTIFACTS, _of_artifact),
+    Predicate(ARTIFACT_CLAIMS, _leaving),
+    Predicate(PREDICTOR_PODS, pod_predicate),
+    Predicate(AUTOSCALERS, _of_autoscaler),
+    Predicate(NAMESPACES, _of_namespace),
+    Predicate(SERVICES, _of_other_service),
 )
 
 
@@ -196,13 +193,13 @@ WRITTEN: Final = (
     writes(CUSTOM_PROFILES, Verb.APPLY),
     writes(SERVICE_PLANS, Verb.APPLY, Verb.DELETE),
 )
-EFFECT_ACCESS: Final = {
-    **POD_ACCESS,
-    SCALER_REMOVAL: tuple(access(kind, ApiVerb.GET, ApiVerb.DELETE) for kind in REMOVED),
-    SCALER_REPORT: (access(SCALED_OBJECT, ApiVerb.GET),),
-    GPU_FREE: (access(POD, ApiVerb.LIST),),
-    AWAKENING: (access(DEPLOYMENT, ApiVerb.GET), access(DEPLOYMENT, ApiVerb.PATCH, subresource="scale")),
-}
+EFFECTS: Final = (
+    *POD_EFFECTS,
+    EffectType(SCALER_REMOVAL, 8, tuple(access(kind, ApiVerb.GET, ApiVerb.DELETE) for kind in REMOVED)),
+    EffectType(SCALER_REPORT, 8, (access(SCALED_OBJECT, ApiVerb.GET),)),
+    EffectType(GPU_FREE, 1, (access(POD, ApiVerb.LIST),)),
+    EffectType(AWAKENING, 8, (access(DEPLOYMENT, ApiVerb.GET), access(DEPLOYMENT, ApiVerb.PATCH, subresource="scale"))),
+)
 
 SERVICE_RECONCILER: Final = Reconciler(
     controller=CONTROLLER,
@@ -227,6 +224,10 @@ KAIWO_CONFIG_RECONCILER: Final = Reconciler(
 )
 
 
+SETTINGS: Final = AimSettings
+"""The class of the settings that `definition` takes."""
+
+
 def definition(_: AimSettings) -> ServiceDefinition:
     """The declaration of the serving service."""
     return ServiceDefinition(
@@ -234,7 +235,7 @@ def definition(_: AimSettings) -> ServiceDefinition:
         publishes=PUBLISHED,
         consumes=CONSUMED,
         indexes=indexes.ALL,
-        shown=SHOWN,
+        predicates=PREDICATES,
         reconcilers=(
             SERVICE_RECONCILER,
             CONFIG_RECONCILER,
@@ -242,9 +243,8 @@ def definition(_: AimSettings) -> ServiceDefinition:
             NAMESPACE_CONFIG_RECONCILER,
             KAIWO_CONFIG_RECONCILER,
         ),
-        effect_kinds={**POD_EFFECTS, SCALER_REMOVAL: 8, SCALER_REPORT: 8, GPU_FREE: 1, AWAKENING: 8},
+        effects=EFFECTS,
         writes=WRITTEN,
-        effect_access=EFFECT_ACCESS,
         governs_streams=True,
     )
 

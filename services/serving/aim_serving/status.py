@@ -93,17 +93,17 @@ class Beginning:
 
     Attributes:
         created: when it was created.
-        told: its status as it was written last.
+        reported: its status as it was written last.
         made: when its InferenceService was created; ``None`` = it is not there, and this pass does not create it.
     """
 
     created: datetime | None
-    told: StatusValue | None
+    reported: StatusValue | None
     made: datetime | None
 
     def is_early(self, now: datetime) -> bool:
         """Whether a new service has not come further than to begin."""
-        return self.told in _EARLY and self.created is not None and now - self.created < _NEW
+        return self.reported in _EARLY and self.created is not None and now - self.created < _NEW
 
 
 def together(
@@ -122,7 +122,7 @@ def _with_readiness(components: Sequence[Component], since: datetime | None) -> 
     lagging = any(one.name in _FOLLOWING and one.effective_state in _ON_THE_WAY for one in components)
     if since is None or not lagging:
         return tuple(components)
-    return _held(components, _FOLLOWING, Hold(BRIEFLY, since, whole=True))
+    return _hold(components, _FOLLOWING, Hold(BRIEFLY, since, whole=True))
 
 
 def _with_first_pods(components: Sequence[Component], made: datetime | None) -> tuple[Component, ...]:
@@ -131,10 +131,10 @@ def _with_first_pods(components: Sequence[Component], made: datetime | None) -> 
     silent = pods is not None and (pods.effective_reason == "NoPods" or pods.hold is not None)
     if made is None or not silent:
         return tuple(components)
-    return _held(components, _MADE, Hold(JUST_MADE, made, whole=True))
+    return _hold(components, _MADE, Hold(JUST_MADE, made, whole=True))
 
 
-def _held(components: Sequence[Component], names: frozenset[ComponentName], hold: Hold) -> tuple[Component, ...]:
+def _hold(components: Sequence[Component], names: frozenset[ComponentName], hold: Hold) -> tuple[Component, ...]:
     return tuple(replace(one, hold=hold) if one.name in names else one for one in components)
 
 

@@ -35,7 +35,7 @@ from aim_serving.derived_template import (
     owner_reference,
 )
 from aim_serving.indexes import CLUSTER_TEMPLATES_BY_MODEL, TEMPLATES_BY_MODEL, TEMPLATES_BY_OWNER
-from aim_serving.references import Model, Template, described, expects_no_template, is_ready, named, own_words
+from aim_serving.references import Model, Template, expects_no_template, is_ready, name_of, names_of, own_words
 from aim_serving.template_selection import (
     BEST_METRIC,
     BEST_PRECISION,
@@ -188,9 +188,9 @@ def find_template(view: View, service: AIMService, model: Model | None, now: dat
     """The template of this pass; the order of the steps is SV-082's."""
     overrides = wanted_overrides(service, model)
     if explicit := base_name(service, None):
-        return _named(view, service, explicit, overrides, model=model)
+        return _named_template(view, service, explicit, overrides, model=model)
     if default := base_name(service, model):
-        return _named(view, service, default, overrides, model=model, is_default=True)
+        return _named_template(view, service, default, overrides, model=model, is_default=True)
     if model is None:
         message = "no template can be selected before the model is resolved"
         return TemplateResult(unresolved=Unresolved.NO_MODEL, message=message)
@@ -241,7 +241,7 @@ def declares_overrides(template: Template, overrides: Overrides) -> bool:
 # Named
 
 
-def _named(
+def _named_template(
     view: View,
     service: AIMService,
     name: str,
@@ -299,9 +299,9 @@ def _age_key(template: Template) -> float:
 def _missing(service: AIMService, name: str, model: Model | None, *, is_default: bool) -> TemplateResult:
     where = f"neither AIMServiceTemplate {service.namespace}/{name} nor AIMClusterServiceTemplate {name} exists"
     if model is not None:
-        where = f"{where}, and no template of {described(model)} has this name in customTemplates"
+        where = f"{where}, and no template of {name_of(model)} has this name in customTemplates"
     if is_default and model is not None:
-        message = f"{where}; it is the default template of {described(model)}"
+        message = f"{where}; it is the default template of {name_of(model)}"
         return TemplateResult(message=message)
     message = f"{where}; create it or correct spec.template.name"
     return TemplateResult(error=ClassifiedError(Category.MISSING_UPSTREAM, TEMPLATE_NOT_FOUND, message))
@@ -355,11 +355,11 @@ def _has_chosen(service: AIMService, of_model: Iterable[Template]) -> bool:
 
 def _waiting(candidates: Mapping[Traits, Template], choice: Choice, wait: Wait, model: Model) -> TemplateResult:
     now_usable = (
-        f"{choice.tied} equally good templates of {described(model)} are"
+        f"{choice.tied} equally good templates of {name_of(model)} are"
         if choice.chosen is None
-        else f"{described(candidates[choice.chosen])} is"
+        else f"{name_of(candidates[choice.chosen])} is"
     )
-    names = named(candidates[one] for one in wait.awaited)
+    names = names_of(candidates[one] for one in wait.awaited)
     until = timestamp(wait.until) if wait.until else ""
     return TemplateResult(
         unresolved=Unresolved.UNDECIDED,
@@ -379,7 +379,7 @@ def _chosen(
 
 
 def _explain(choice: Choice, model: Model) -> tuple[Unresolved, str]:
-    what = described(model)
+    what = name_of(model)
     if choice.tied:
         advice = "set spec.template.name, or narrow the selection with spec.overrides"
         return Unresolved.AMBIGUOUS, f"{choice.tied} templates of {what} are equally good; {advice}"
@@ -522,7 +522,7 @@ def _overridden(
             return TemplateUse(replace(found, template=there.value, base=None), patches=_joined(there.value, service))
         if there.value is None:
             return _to_be_made(service, base, name, spec, propagation)
-    message = f"no name is free for the derived template of {described(base)}; delete {name}"
+    message = f"no name is free for the derived template of {name_of(base)}; delete {name}"
     return TemplateUse(TemplateResult(unresolved=Unresolved.DERIVING, message=message))
 
 
@@ -530,7 +530,7 @@ def _to_be_made(
     service: AIMService, base: Template, name: str, spec: JsonObject, propagation: LabelPropagation | None
 ) -> TemplateUse:
     """It need not wait for the base to be Ready (SV-108)."""
-    message = f"derived template {name} of {described(base)} is being created for spec.overrides"
+    message = f"derived template {name} of {name_of(base)} is being created for spec.overrides"
     child = new_derived_template(service, name, spec, propagation)
     return TemplateUse(TemplateResult(unresolved=Unresolved.DERIVING, message=message), children=(child,))
 
@@ -570,12 +570,12 @@ def _leaving(view: View, use: TemplateUse, service: AIMService, in_use: str) -> 
     alone = [one for one in unused if not _others(one.metadata.owner_references, service)]
     return replace(
         use,
-        patches=(*use.patches, *(_left(one, service) for one in unused if one not in alone)),
+        patches=(*use.patches, *(_leave(one, service) for one in unused if one not in alone)),
         deletes=tuple(_removed(one) for one in alone),
     )
 
 
-def _left(template: AIMServiceTemplate, service: AIMService) -> Patch:
+def _leave(template: AIMServiceTemplate, service: AIMService) -> Patch:
     others = [to_json(owner) for owner in _others(template.metadata.owner_references, service)]
     return _owners_patch(template, others, "stop using this derived template")
 
@@ -635,10 +635,10 @@ def template_component(result: TemplateResult, before: AIMServiceStatus, *, runn
     if result.template is not None and result.unmet:
         return _unmet(result.template, result)
     if result.template is not None:
-        told = find_condition(before.conditions, ComponentName.TEMPLATE.condition)
-        if result.kept and told is not None and told.reason == AFTER_WAIT:
-            return _template(State.READY, told.reason, told.message)
-        return _found(result.template, result.late)
+        reported = find_condition(before.conditions, ComponentName.TEMPLATE.condition)
+        if result.kept and reported is not None and reported.reason == AFTER_WAIT:
+            return _template(State.READY, reported.reason, reported.message)
+        return _found_component(result.template, result.late)
     stored = before.resolved_template
     if running and stored is not None and result.unresolved is Unresolved.NO_MODEL:
         message = f"using template {stored.name} (scope {stored.scope}) as resolved before"
@@ -652,7 +652,7 @@ def template_component(result: TemplateResult, before: AIMServiceStatus, *, runn
 def _unmet(template: Template, result: TemplateResult) -> Component:
     """The stored template goes on, and what the spec asks for instead is reported as not done (SV-303)."""
     _, reason = _UNRESOLVED[result.unresolved]
-    message = f"{described(template)} stays in use with all else that spec asks for: {result.unmet}"
+    message = f"{name_of(template)} stays in use with all else that spec asks for: {result.unmet}"
     return _template(State.DEGRADED, reason, message)
 
 
@@ -667,18 +667,18 @@ def _left_behind(stored: ResolvedReference, result: TemplateResult) -> Component
     return _template(State.DEGRADED, reason, message)
 
 
-def _found(template: Template, late: Sequence[Template]) -> Component:
+def _found_component(template: Template, late: Sequence[Template]) -> Component:
     status = template.status.status
     if status is StatusValue.READY and late:
         message = (
-            f"using {described(template)}; {named(late)} might have been preferred, but discovery did not end in time"
+            f"using {name_of(template)}; {names_of(late)} might have been preferred, but discovery did not end in time"
         )
         return _template(State.READY, AFTER_WAIT, f"{message}; name one in spec.template.name to use it")
     if status is StatusValue.READY:
-        return _template(State.READY, "Resolved", f"using {described(template)}")
+        return _template(State.READY, "Resolved", f"using {name_of(template)}")
     state, words = _NOT_READY.get(status, (State.PROGRESSING, f"is {status.value}"))
     return _template(
-        state, NOT_READY, f"{described(template)} {words}{own_words(template) if state is State.FAILED else ''}"
+        state, NOT_READY, f"{name_of(template)} {words}{own_words(template) if state is State.FAILED else ''}"
     )
 
 

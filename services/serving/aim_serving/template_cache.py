@@ -47,7 +47,7 @@ from controller_runtime.core import EnvVar
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedCache:
     """Which template's weights a service wants, and how they are shared."""
 
     template: str
@@ -60,14 +60,14 @@ def mode_of(service: AIMService) -> CacheMode:
     return service.spec.caching.mode.effective if service.spec.caching else CacheMode.SHARED
 
 
-def wanted_cache(service: AIMService, template: Template | None) -> Wanted | None:
+def wanted_cache(service: AIMService, template: Template | None) -> WantedCache | None:
     """The template of this pass, else the stored one; without either there is no cache (SV-120)."""
     if template is not None:
-        return Wanted(template.name, scope_of(template), mode_of(service))
+        return WantedCache(template.name, scope_of(template), mode_of(service))
     stored = service.status.resolved_template
     if stored is None or not stored.name:
         return None
-    return Wanted(stored.name, stored.scope or ResolutionScope.NAMESPACE, mode_of(service))
+    return WantedCache(stored.name, stored.scope or ResolutionScope.NAMESPACE, mode_of(service))
 
 
 # Finding
@@ -76,7 +76,7 @@ def wanted_cache(service: AIMService, template: Template | None) -> Wanted | Non
 def find_cache(view: View, service: AIMService, template: Template | None) -> Lookup[AIMTemplateCache]:
     """The cache to use: the stored one while it is Ready and usable, else the dedicated or the best shared one."""
     wanted = wanted_cache(service, template)
-    stored = _stored(view, service)
+    stored = _stored_cache(view, service)
     if stored.error is not None:
         return stored
     resolved = wanted if template is not None else None
@@ -95,7 +95,7 @@ def find_cache(view: View, service: AIMService, template: Template | None) -> Lo
     return Lookup(best_cache(candidates.items, wanted))
 
 
-def _stored(view: View, service: AIMService) -> Lookup[AIMTemplateCache]:
+def _stored_cache(view: View, service: AIMService) -> Lookup[AIMTemplateCache]:
     reference = service.status.cache.template_cache_ref if service.status.cache else None
     if reference is None or not reference.name:
         return Lookup()
@@ -106,7 +106,7 @@ def _is_ready(cache: AIMTemplateCache) -> bool:
     return cache.status.status is StatusValue.READY
 
 
-def is_usable(cache: AIMTemplateCache, service: AIMService, wanted: Wanted | None) -> bool:
+def is_usable(cache: AIMTemplateCache, service: AIMService, wanted: WantedCache | None) -> bool:
     """Whether mode, owner and, once it is known, template are the service's (SV-118, SV-119)."""
     mode = mode_of(service)
     owned = any(owner.uid == service.uid for owner in cache.metadata.owner_references)
@@ -114,13 +114,13 @@ def is_usable(cache: AIMTemplateCache, service: AIMService, wanted: Wanted | Non
     return cache.spec.mode is mode and fits and (mode is CacheMode.SHARED or owned)
 
 
-def best_cache(caches: Iterable[AIMTemplateCache], wanted: Wanted) -> AIMTemplateCache | None:
+def best_cache(caches: Iterable[AIMTemplateCache], wanted: WantedCache) -> AIMTemplateCache | None:
     """Of the shared caches for the template the one with the best status, then the smallest name."""
     shared = (cache for cache in caches if cache.spec.mode is CacheMode.SHARED and _is_for(cache, wanted))
     return min(shared, key=lambda cache: (-cache.status.status.priority, cache.name), default=None)
 
 
-def _is_for(cache: AIMTemplateCache, wanted: Wanted) -> bool:
+def _is_for(cache: AIMTemplateCache, wanted: WantedCache) -> bool:
     scope = cache.spec.template_scope
     unsaid = not scope or scope is TemplateScope.UNKNOWN
     return cache.spec.template_name == wanted.template and (unsaid or scope.value == wanted.scope.value)
@@ -151,7 +151,7 @@ def _free_name(view: View, service: AIMService, template: Template, mode: CacheM
         return dedicated_cache_name(template.name, service.name, service.uid)
     usual = shared_cache_name(template.name, service.namespace)
     holder = view.get(TEMPLATE_CACHES, service.namespace, usual).value
-    wanted = Wanted(template.name, scope_of(template), mode)
+    wanted = WantedCache(template.name, scope_of(template), mode)
     if holder is None or _is_for(holder, wanted):
         return usual
     return shared_cache_name_by_scope(template.name, service.namespace, wanted.scope.value)

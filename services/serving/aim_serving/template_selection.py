@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 from aim_domain import DEFAULT_GPU_RESOURCE, GpuRequirements, Overrides, Precision, Profile, ProfileMetadata, gpu_rank
 from aim_serving.containers import CanonicalHardware, canonical_hardware
-from aim_serving.references import Template, described, is_ready, own_words
+from aim_serving.references import Template, is_ready, name_of, own_words
 from controller_runtime import ParentCondition, StatusValue, find_condition
 
 
@@ -229,8 +229,8 @@ def select_template(candidates: Sequence[Traits], criteria: Criteria) -> Choice:
     best = min(_score(one, criteria.normalise) for one in preferred)
     winners = [one for one in preferred if _score(one, criteria.normalise) == best]
     rejected += [(one, Rejection.RANK) for one in remaining if one not in winners]
-    told = Choice(usable=tuple(remaining), rejected=tuple(rejected))
-    return replace(told, chosen=winners[0]) if len(winners) == 1 else replace(told, best=tuple(winners))
+    reported = Choice(usable=tuple(remaining), rejected=tuple(rejected))
+    return replace(reported, chosen=winners[0]) if len(winners) == 1 else replace(reported, best=tuple(winners))
 
 
 def _stages(criteria: Criteria) -> tuple[tuple[Stage, _Check], ...]:
@@ -284,8 +284,8 @@ def report(choice: Choice, candidates: Mapping[Traits, Template], criteria: Crit
     """One clause per candidate with why it was refused, those first that came furthest."""
     ordered = sorted(choice.rejected, key=lambda pair: _place(pair[1]))
     said = [
-        *(f"{described(candidates[one])}: {_like(one)}" for one in choice.best),
-        *(_refused(candidates[one], one, why, criteria) for one, why in ordered),
+        *(f"{name_of(candidates[one])}: {_like(one)}" for one in choice.best),
+        *(_refusal(candidates[one], one, why, criteria) for one, why in ordered),
     ]
     more = len(said) - MOST
     return "; ".join(said[:MOST]) + (f"; and {more} more" if more > 0 else "")
@@ -295,8 +295,8 @@ def _place(why: Rejection) -> int:
     return _FURTHEST_FIRST.index(why) if why in _FURTHEST_FIRST else len(_FURTHEST_FIRST)
 
 
-def _refused(template: Template, traits: Traits, why: Rejection, criteria: Criteria) -> str:
-    text = f"{described(template)}: {_reason(template, traits, why, criteria)}"
+def _refusal(template: Template, traits: Traits, why: Rejection, criteria: Criteria) -> str:
+    text = f"{name_of(template)}: {_reason(template, traits, why, criteria)}"
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 

@@ -14,10 +14,10 @@ from aim_serving.autoscaling import (
     SCALED_TO_ZERO,
     WAITING_FOR_METRICS,
     autoscaler_component,
+    keda_event,
     left_at_zero,
     metrics_due,
     reading,
-    reported,
 )
 from aim_serving.gpu import with_gpu_fit
 from aim_serving.indexes import EVENTS_BY_OBJECT, PODS_BY_WORKLOAD
@@ -152,8 +152,8 @@ def _pods(
     component = inspect_pods(ComponentName.INFERENCE_SERVICE_PODS, pods, log_of=facts.log_of, events_of=facts.events_of)
     component = with_rollout(component, pods, facts.log_of, facts.events_of)
     explained = Explained(events=facts.events_known(pods), logs=not unread)
-    told = held_back(component, pods, explained, workload_ready=ready)
-    fitted, readings = with_gpu_fit(view, service, workload.found, told, now)
+    reported = held_back(component, pods, explained, workload_ready=ready)
+    fitted, readings = with_gpu_fit(view, service, workload.found, reported, now)
     return fitted, (*unread, *facts.due_events(pods), *readings)
 
 
@@ -173,7 +173,7 @@ def _autoscaler(
     if workload.found is not None:
         lookup = view.get(AUTOSCALERS, workload.found.namespace, name)
         due = metrics_due(workload.found, lookup.value)
-    because = reported(view, workload.found) if workload.found is not None and lookup.value is None else ""
+    because = keda_event(view, workload.found) if workload.found is not None and lookup.value is None else ""
     part = autoscaler_component(
         name,
         lookup,

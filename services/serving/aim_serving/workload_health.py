@@ -127,7 +127,7 @@ def _over(event: Event) -> datetime | None:
     return last + min(max(2 * lasted, _LEAST_SILENCE), _MOST_SILENCE)
 
 
-def is_telling(event: Event) -> bool:
+def is_informative(event: Event) -> bool:
     """Whether an Event can have a say in how a workload is doing; most Warnings cannot (SV-193)."""
     return event.reason == _NO_KNATIVE or _is_trouble(event)
 

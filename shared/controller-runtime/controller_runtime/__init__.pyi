@@ -59,9 +59,9 @@ from .kube.proxies import plain_no_proxy as plain_no_proxy
 from .kube.transport import Request as Request
 from .kube.transport import Transport as Transport
 from .kube.transport import TransportSettings as TransportSettings
-from .log.cache.indexes import Line as Line
 from .log.cache.indexes import Summary as Summary
-from .log.cache.store import World as World
+from .log.cache.indexes import WaitQueue as WaitQueue
+from .log.cache.store import Cache as Cache
 from .log.cache.view import Lookup as Lookup
 from .log.cache.view import Selection as Selection
 from .log.cache.view import View as View
@@ -101,7 +101,7 @@ from .reconcile.child import is_subset as is_subset
 from .reconcile.child import needs_apply as needs_apply
 from .reconcile.conditions import BRIEFLY as BRIEFLY
 from .reconcile.conditions import ERROR_STATES as ERROR_STATES
-from .reconcile.conditions import UNTOLD as UNTOLD
+from .reconcile.conditions import UNREPORTED as UNREPORTED
 from .reconcile.conditions import Component as Component
 from .reconcile.conditions import Dependency as Dependency
 from .reconcile.conditions import Desired as Desired
@@ -137,12 +137,13 @@ from .reconcile.plan import WriteMode as WriteMode
 from .reconcile.plan import kind_of as kind_of
 from .reconcile.reconciler import EffectError as EffectError
 from .reconcile.reconciler import EffectRunner as EffectRunner
+from .reconcile.reconciler import EffectType as EffectType
+from .reconcile.reconciler import MappingBy as MappingBy
+from .reconcile.reconciler import Predicate as Predicate
 from .reconcile.reconciler import Reconciler as Reconciler
 from .reconcile.reconciler import ServiceDefinition as ServiceDefinition
-from .reconcile.reconciler import Shown as Shown
 from .reconcile.reconciler import StatusOwnership as StatusOwnership
-from .reconcile.reconciler import Wake as Wake
-from .reconcile.reconciler import WakeBy as WakeBy
+from .reconcile.reconciler import WatchMapping as WatchMapping
 from .reconcile.reconciler import differs as differs
 from .reconcile.reconciler import is_left_by_predecessor as is_left_by_predecessor
 from .reconcile.reconciler import namespace_terminating as namespace_terminating

@@ -6,7 +6,7 @@ import re
 from datetime import timedelta
 from typing import Final
 
-from controller_runtime.texts import shown
+from controller_runtime.texts import quoted
 
 NANOSECONDS: Final = {
     "ns": 1,
@@ -38,7 +38,7 @@ def parse_nanoseconds(text: str) -> int:
         DurationError: the text is no duration, or too long for 64 bits.
     """
     if len(text) > LONGEST_TEXT:
-        raise DurationError(f"{shown(text)} is too long; a duration has at most {LONGEST_TEXT} characters")
+        raise DurationError(f"{quoted(text)} is too long; a duration has at most {LONGEST_TEXT} characters")
     negative, body = text.startswith("-"), text.removeprefix("-" if text.startswith("-") else "+")
     if body == "0":
         return 0

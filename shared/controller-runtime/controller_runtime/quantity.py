@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Annotated, Final, TypeAlias
 
 from controller_runtime.api.schema import Schema
-from controller_runtime.texts import shown
+from controller_runtime.texts import quoted
 
 QUANTITY_PATTERN: Final = (
     r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
@@ -90,7 +90,9 @@ def parse(text: int | str) -> Quantity:
         return Quantity(_capped(Decimal(text)))
     match = _TEXT.fullmatch(text) if len(text) <= LONGEST_TEXT else None
     if match is None or len((match["exponent"] or "").lstrip("+-")) > _LONGEST_EXPONENT:
-        raise QuantityError(f"{shown(text)} is not a quantity; expected a number with a suffix such as 500m, 4 or 10Gi")
+        raise QuantityError(
+            f"{quoted(text)} is not a quantity; expected a number with a suffix such as 500m, 4 or 10Gi"
+        )
     number = Decimal(match["number"])
     value = _EXACT.multiply(number, _scale(match["suffix"] or "", match["exponent"]))
     return Quantity(_rounded_to_nano(_capped(value)))

@@ -83,7 +83,6 @@ from .gpu.inventory import inventory_of as inventory_of
 from .gpu.inventory import of_model as of_model
 from .masking import masked as masked
 from .metric_catalogue import registry_readings as registry_readings
-from .pods.facts import POD_ACCESS as POD_ACCESS
 from .pods.facts import POD_EFFECTS as POD_EFFECTS
 from .pods.facts import PodFacts as PodFacts
 from .pods.facts import pod_readers as pod_readers
@@ -107,8 +106,8 @@ from .pods.inspect_pods import inspect_pods as inspect_pods
 from .pods.inspect_pods import is_pod_ready as is_pod_ready
 from .pods.inspect_pods import newest_pod as newest_pod
 from .pods.inspect_pods import no_log as no_log
+from .pods.inspect_pods import pod_predicate as pod_predicate
 from .pods.inspect_pods import quiet_since as quiet_since
-from .pods.inspect_pods import shown_of_pod as shown_of_pod
 from .pods.inspect_pods import wanted_logs as wanted_logs
 from .pods.inspect_pvcs import inspect_pvc as inspect_pvc
 from .pods.inspect_pvcs import newest_refusal as newest_refusal
@@ -136,17 +135,16 @@ from .runtimeconfig.merge import merge_env as merge_env
 from .runtimeconfig.merge import ordered_by_references as ordered_by_references
 from .runtimeconfig.older import HUGGING_FACE as HUGGING_FACE
 from .runtimeconfig.older import NAMESPACE_CONFIGS_BY_NAMESPACE as NAMESPACE_CONFIGS_BY_NAMESPACE
-from .runtimeconfig.older import SHOWN_OF_OLDER_CONFIGS as SHOWN_OF_OLDER_CONFIGS
 from .runtimeconfig.older import PodDefaults as PodDefaults
 from .runtimeconfig.older import gpu_resource_of as gpu_resource_of
 from .runtimeconfig.older import kaiwo_problems as kaiwo_problems
 from .runtimeconfig.older import node_taint as node_taint
 from .runtimeconfig.older import oldest_config as oldest_config
 from .runtimeconfig.older import pod_defaults as pod_defaults
+from .runtimeconfig.resolve import CONFIG_PREDICATES as CONFIG_PREDICATES
 from .runtimeconfig.resolve import DEFAULT_NAME as DEFAULT_NAME
 from .runtimeconfig.resolve import ResolvedConfig as ResolvedConfig
 from .runtimeconfig.resolve import resolve_config as resolve_config
-from .runtimeconfig.resolve import shown_of_config as shown_of_config
 from .runtimeconfig.routing import RoutingSettings as RoutingSettings
 from .runtimeconfig.routing import disabled_by as disabled_by
 from .runtimeconfig.routing import gateway_duration as gateway_duration

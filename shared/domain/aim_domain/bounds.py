@@ -13,6 +13,8 @@ MAX_STRING: Final = 4096
 """Characters of a string."""
 MAX_VALUE: Final = 65_536
 """Characters of a value in a map: a label of an image, a variable, an annotation."""
+MAX_GPU_MODEL: Final = 64
+"""Characters of the name of a GPU model."""
 MAX_TIME: Final = 64
 """Characters of a time, whose fraction of a second has no end of its own."""
 MAX_ENTRIES: Final = 256

@@ -85,11 +85,11 @@ def autoscaler(obj: JsonObject) -> JsonObject:
         if one.get("type") in _SCALING_CONDITIONS
     ]
     has_rescaled = any(one.get("reason") == _RESCALED for one in conditions)
-    told = ("currentReplicas", "desiredReplicas", *(("currentMetrics",) if has_rescaled else ()))
+    reported = ("currentReplicas", "desiredReplicas", *(("currentMetrics",) if has_rescaled else ()))
     return {
         **_head(obj),
         "spec": _pick(spec, ("scaleTargetRef", "minReplicas", "maxReplicas", "metrics")),
-        "status": {**_pick(status, told), "conditions": conditions},
+        "status": {**_pick(status, reported), "conditions": conditions},
     }
 
 

@@ -1,7 +1,7 @@
 # What of this distribution others may rely on. The names are loaded when they are first used.
 from .client import INSPECTION_SECONDS as INSPECTION_SECONDS
 from .client import RegistryClient as RegistryClient
-from .client import opened as opened
+from .client import open_client as open_client
 from .credentials import ANONYMOUS as ANONYMOUS
 from .credentials import CredentialSet as CredentialSet
 from .credentials import InvalidPullSecretError as InvalidPullSecretError

@@ -256,7 +256,7 @@ class RegistriesFile:
 
 
 @asynccontextmanager
-async def opened(client: RegistryClient, path: Path | None) -> AsyncIterator[RegistryClient]:
+async def open_client(client: RegistryClient, path: Path | None) -> AsyncIterator[RegistryClient]:
     """The client, open, and following the configuration file if there is one.
 
     Raises:

@@ -19,7 +19,7 @@ from oci_registry.image_reference import canonical_registry
 DOCKER_CONFIG_JSON: Final = "kubernetes.io/dockerconfigjson"
 DOCKER_CFG: Final = "kubernetes.io/dockercfg"
 
-_TOKEN_USER: Final = "<token>"  # noqa: S105 - a marker, not a secret
+_TOKEN_USER: Final = "<token>"  # noqa: S105 - a placeholder, not a secret
 """User name with which credential helpers mark that the secret is an identity token (MS-159)."""
 _API_VERSION_PREFIX: Final = re.compile(r"/v[12](?=/|$)")
 

@@ -58,16 +58,16 @@ async def list_github_packages(
         RegistryError: `NotFound` naming the owner; else as any request.
     """
 
-    async def listed(kind: str) -> Listing:
+    async def list_packages(kind: str) -> Listing:
         address = f"{api_url}/{kind}/{owner}/packages"
         return await _github_pages(transport, address, owner, credential, max_pages=max_pages, keep=keep)
 
     try:
-        return await listed("orgs")
+        return await list_packages("orgs")
     except RegistryError as error:
         if error.code is not RegistryErrorCode.NOT_FOUND:
             raise
-    return await listed("users")
+    return await list_packages("users")
 
 
 async def _github_pages(

@@ -56,12 +56,12 @@ async def list_catalog(session: Session, *, max_pages: int, keep: Keep = everyth
     endpoint = session.endpoint
     prefix = f"{endpoint.prefix}/" if endpoint.prefix else ""
 
-    def wanted(response: Response) -> list[str]:
+    def names_below(response: Response) -> list[str]:
         below = (name.removeprefix(prefix) for name in _repositories(response) if name.startswith(prefix))
         return list(filter(keep, below))
 
     try:
-        return await _all_pages(session, f"{endpoint.root}/_catalog", wanted, max_pages)
+        return await _all_pages(session, f"{endpoint.root}/_catalog", names_below, max_pages)
     except RegistryError as error:
         raise _catalog_error(endpoint, error) from error
 

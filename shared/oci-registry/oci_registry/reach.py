@@ -135,10 +135,10 @@ class JudgingResolver(AbstractResolver):
         for one in found:
             address = ip_address(one["host"].partition("%")[0])
             if carried_address(address) in closed:
-                raise _refused(host, _API_SERVER)
+                raise _refusal(host, _API_SERVER)
             problem = self._reach.problem(address)
             if problem is not None:
-                raise _refused(f"{host} ({address})", problem)
+                raise _refusal(f"{host} ({address})", problem)
         return found
 
     async def close(self) -> None:
@@ -183,14 +183,14 @@ class Gate:
         """
         host = url.host or ""
         if self._reach.is_api_server(host, url.port):
-            raise _refused(host, _API_SERVER)
+            raise _refusal(host, _API_SERVER)
         address = read_address(host)
         problem = None if address is None else self._reach.problem(address)
         if problem is not None:
-            raise _refused(host, problem)
+            raise _refusal(host, problem)
 
 
-def _refused(what: str, problem: str) -> RegistryError:
+def _refusal(what: str, problem: str) -> RegistryError:
     opened = "; if a registry is meant to be there, name its network in --registry-allowed-networks"
     return RegistryError(
         RegistryErrorCode.ADDRESS_REFUSED,

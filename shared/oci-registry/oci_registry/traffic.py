@@ -72,7 +72,7 @@ class Traffic:
     answers: Counter[tuple[str, str]] = field(default_factory=Counter)
     rate_limited: Counter[str] = field(default_factory=Counter)
 
-    def asked(self, authority: str) -> None:
+    def count_request(self, authority: str) -> None:
         """Count a request that is about to be sent."""
         self.requests[self._host(authority)] += 1
 

@@ -86,7 +86,7 @@ Key = tuple[URL, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class CachedAnswer:
     """An answer with the validator that the registry gave it."""
 
     etag: str
@@ -104,11 +104,11 @@ class AnswerMemory:
 
     def __init__(self, capacity: int = CAPACITY) -> None:
         self._capacity = capacity
-        self._kept: OrderedDict[Key, Kept] = OrderedDict()
+        self._kept: OrderedDict[Key, CachedAnswer] = OrderedDict()
         self.size = 0
         """Bytes kept at present; never more than the capacity."""
 
-    def find(self, key: Key) -> Kept | None:
+    def find(self, key: Key) -> CachedAnswer | None:
         """The answer to a request, if it is kept."""
         found = self._kept.get(key)
         if found is not None:
@@ -122,7 +122,7 @@ class AnswerMemory:
         etag = headers.get("ETag", "")
         if not etag:
             return
-        kept = Kept(etag, headers, body)
+        kept = CachedAnswer(etag, headers, body)
         if kept.size > self._capacity // 4:
             # One enormous listing must not drive out those of everybody else.
             return
@@ -211,12 +211,12 @@ class Transport:
     async def __aenter__(self) -> Self:
         """Open the connection pools."""
         resolver = aiohttp.DefaultResolver()
-        self._session = self._opened(JudgingResolver(resolver, self._reach))
+        self._session = self._open_session(JudgingResolver(resolver, self._reach))
         # The proxy is the administrator's and may be anywhere, a sidecar included; it resolves the names itself.
-        self._through_proxy = self._opened(resolver)
+        self._through_proxy = self._open_session(resolver)
         return self
 
-    def _opened(self, resolver: AbstractResolver) -> aiohttp.ClientSession:
+    def _open_session(self, resolver: AbstractResolver) -> aiohttp.ClientSession:
         timeout = aiohttp.ClientTimeout(
             total=self._settings.registry_request_timeout,
             sock_connect=self._settings.registry_connect_timeout,
@@ -321,16 +321,16 @@ class Transport:
                 # A request that stood in line while the wait was announced keeps it, too (MS-257).
                 if self._wait_left(authority) > 0:
                     continue
-                with self._counted(authority) as answered:
+                with self._count(authority) as answered:
                     response = await self._exchange(request)
                     answered(response.status)
                     return response
 
     @contextmanager
-    def _counted(self, authority: str) -> Iterator[Callable[[int], None]]:
+    def _count(self, authority: str) -> Iterator[Callable[[int], None]]:
         """Count an exchange, and give what goes wrong in it a code."""
         status: list[int] = []
-        self._traffic.asked(authority)
+        self._traffic.count_request(authority)
         try:
             yield status.append
         except TimeoutError as error:

@@ -9,7 +9,7 @@ import yaml
 from support.controlplane import CRDS, raw_api
 
 
-async def test_the_process_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
+async def test_the_process_serves_until_it_is_asked_to_stop(tmp_path: Path) -> None:
     kubeconfig = tmp_path / "kubeconfig"
     options = ("--port", "0", "--kubeconfig", str(kubeconfig), "--crds", str(CRDS))
     process = await asyncio.create_subprocess_exec(

@@ -11,7 +11,7 @@ from itertools import count
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.artifacts import TEAM, cache, children_of, source, template
+from support.artifacts import TEAM, children_of, source, template, template_cache
 from support.builders import make, owner
 from support.eviction import Full, limited, sized, workload
 
@@ -39,7 +39,7 @@ LIMIT = 40 * GI
 def full() -> Full:
     """Forty of forty GiB; a cache that nobody wants lists the one that goes first, and another one is served."""
     known = Full(template(source("org/idle", "hf://org/idle")), old=OLD, quota=limited("40Gi"))
-    known.add(cache(), workload("chat", known.claim_of("used")))
+    known.add(template_cache(), workload("chat", known.claim_of("used")))
     known.settle(TEMPLATE_CACHES, "qwen")
     known.add(sized("x", size="20Gi"))
     known.later(2)

@@ -1,13 +1,14 @@
 """From a cache to its weights and back, by processes that end after a few writes, each with a new leader after it."""
 
 import pytest
-from support.artifacts import TEAM, Cluster, artifact, cache, namespace, source, template
-from support.builders import NOW, make, owner, terminated
+from support.artifacts import TEAM, Cluster, artifact, namespace, source, template, template_cache
+from support.builders import make, owner, terminated
 
 from aim_domain import labels
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, ARTIFACT_PODS, ARTIFACTS, TEMPLATE_CACHES
 from controller_runtime import JsonObject, StatusValue, dumps
 from controller_runtime.kinds import POD
+from controller_runtime.testing import NOW
 
 _ROUNDS = 60
 
@@ -16,7 +17,7 @@ class Life(Cluster):
     """A cache of one source whose size nobody knows, and a cluster that answers once it is asked."""
 
     def __init__(self, writes: int) -> None:
-        super().__init__(cache(), template(source()), namespace())
+        super().__init__(template_cache(), template(source()), namespace())
         self.writes = writes
         self.passes = 0
 

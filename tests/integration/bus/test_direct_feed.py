@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 from support.bus_source import Source
+from support.cache_feed import QUICK, DirectCluster, Fed, feeding
+from support.cache_objects import WIDGET, widget, widgets
 from support.nats import TEST_LIMITS, connected, eventually
-from support.world_feed import QUICK, DirectCluster, Fed, feeding
-from support.world_objects import WIDGET, widget, widgets
 
 from aim_local.nats import NatsServer
 from controller_runtime import Key, Part, Resource
@@ -19,12 +19,12 @@ from controller_runtime.log.wire.subjects import FACTS_PART, Layout
 
 ABSENT = "nats://127.0.0.1:1"
 A = Key("ns", "a")
-BRIEF = replace(QUICK, marker_lifetime=1.0, stale_grace=2.0)
-"""The change-over comes soon after the last marker, yet not before the first one was seen, on a busy machine either."""
+BRIEF = replace(QUICK, checkpoint_lifetime=1.0, stale_grace=2.0)
+"""The change-over comes soon after the last checkpoint, and not before the first one, on a busy machine either."""
 
 
 async def synced_by_the_bus(fed: Fed, source: Source, part: Part[Resource]) -> None:
-    """Let the publisher renew its marker, as it does, until the consumer believes it; from then on it is gone."""
+    """Let the publisher renew its checkpoint, as it does, until the consumer believes it; from then on it is gone."""
 
     async def believed() -> bool:
         await source.mark()
@@ -34,7 +34,7 @@ async def synced_by_the_bus(fed: Fed, source: Source, part: Part[Resource]) -> N
 
 
 async def taken_back(fed: Fed, source: Source, part: Part[Resource], complete_to: str | None = None) -> None:
-    """Let the publisher renew its marker, which is believed for a second only, until the bus feeds the part again."""
+    """Let the publisher renew its checkpoint, which counts for a second only, until the bus feeds the part again."""
 
     async def back() -> bool:
         await source.mark(complete_to=complete_to)
@@ -87,7 +87,7 @@ async def test_with_direct_watch_switched_off_the_part_stays_unsynced(layout: La
     async with connected(ABSENT) as nowhere, feeding(nowhere, layout, [part], reflect=None) as fed:
         await asyncio.sleep(2 * QUICK.start_grace)
         assert not fed.feed.synced
-        assert not fed.world.is_fresh(part)
+        assert not fed.cache.is_fresh(part)
 
 
 @pytest.mark.spec("FW-401")
@@ -145,15 +145,15 @@ async def test_a_part_whose_list_does_not_come_is_stale(layout: Layout, part: Pa
         cluster = DirectCluster(source)
         await source.upsert("a")
         await source.mark()
-        # The marker outlives the change-over by far, which the outage alone brings about.
-        settings = replace(QUICK, marker_lifetime=60, stale_grace=600)
+        # The checkpoint outlives the change-over by far, which the outage alone brings about.
+        settings = replace(QUICK, checkpoint_lifetime=60, stale_grace=600)
         async with feeding(bus, layout, [part], reflect=cluster.reflect, settings=settings) as fed:
             await eventually(lambda: fed.equals(source, part), "synced by the bus")
             cluster.reachable.clear()
             await server.kill()
             await eventually(lambda: cluster.open == 1, "the change-over")
-            assert not fed.world.is_fresh(part)
-            assert fed.world.is_synced(part), "what is known stays usable"
+            assert not fed.cache.is_fresh(part)
+            assert fed.cache.is_synced(part), "what is known stays usable"
             cluster.reachable.set()
             await eventually(lambda: fed.equals(source, part), "the list came")
 
@@ -165,7 +165,7 @@ async def test_only_the_stale_part_changes_over(
     gadgets = widgets("gadgets")
     other = Source(bus, layout, "gadgets")
     await other.upsert("g")
-    now, settings = [0.0], replace(QUICK, marker_lifetime=600)
+    now, settings = [0.0], replace(QUICK, checkpoint_lifetime=600)
     async with asyncio.TaskGroup() as group:
         marking = group.create_task(other.keep_marking())
         source.change("a")
@@ -187,10 +187,10 @@ async def test_only_the_stale_part_changes_over(
 async def test_facts_stay_in_memory(layout: Layout) -> None:
     facts = Part(FACTS_PART, WIDGET)
     async with connected(ABSENT) as nowhere, feeding(nowhere, layout, [facts]) as fed:
-        await eventually(lambda: fed.world.is_fresh(facts), "an empty part that nobody else knows")
-        fed.world.absorb(facts, {"metadata": {"name": "f", "namespace": "tester"}, "outcome": 1}, 0.0)
-        fed.world.absorb(facts, {"metadata": {"name": "f", "namespace": "tester"}, "outcome": 2}, 0.0)
-        (entry,) = fed.world.all(facts)
+        await eventually(lambda: fed.cache.is_fresh(facts), "an empty part that no other process knows")
+        fed.cache.absorb(facts, {"metadata": {"name": "f", "namespace": "tester"}, "outcome": 1}, 0.0)
+        fed.cache.absorb(facts, {"metadata": {"name": "f", "namespace": "tester"}, "outcome": 2}, 0.0)
+        (entry,) = fed.cache.all(facts)
         assert entry.raw["outcome"] == 2
 
 
@@ -205,7 +205,9 @@ async def test_a_list_that_is_behind_is_held_back_until_the_watch_caught_up(
     settings = replace(BRIEF, catch_up=600)
     async with feeding(bus, layout, [part], reflect=cluster.reflect, settings=settings) as fed:
         await synced_by_the_bus(fed, source, part)
-        await eventually(lambda: cluster.open == 1 and cluster.watches[0].told == 1, "the change-over, and the list")
+        await eventually(
+            lambda: cluster.open == 1 and cluster.watches[0].reported == 1, "the change-over, and the list"
+        )
         changes = len(fed.changes)
         cluster.emit(Upsert(source.truth[Key("ns", "b")], source.resource_version))
         await eventually(lambda: fed.equals(source, part), "caught up")
@@ -222,7 +224,7 @@ async def test_a_list_that_stays_behind_is_not_followed_before_the_store_was_ask
     async with feeding(bus, layout, [part], reflect=cluster.reflect, settings=BRIEF) as fed:
         await synced_by_the_bus(fed, source, part)
         cluster.listed = stale
-        await eventually(lambda: cluster.open == 1 and cluster.watches[0].told == 1, "the change-over")
+        await eventually(lambda: cluster.open == 1 and cluster.watches[0].reported == 1, "the change-over")
         cluster.listed = None
         changes = len(fed.changes)
         await eventually(lambda: cluster.watches[0].asked == [ListFrom.STORE], "the store is asked")
@@ -240,7 +242,7 @@ async def test_a_server_that_went_back_in_time_is_followed(
     cluster.listed = restored
     async with feeding(bus, layout, [part], reflect=cluster.reflect, settings=BRIEF) as fed:
         await synced_by_the_bus(fed, source, part)
-        await eventually(lambda: fed.world.is_fresh(part) and len(fed.content(part)) == 1, "the restored content")
+        await eventually(lambda: fed.cache.is_fresh(part) and len(fed.content(part)) == 1, "the restored content")
         assert fed.content(part)[A]["spec"] == 0
         cluster.emit(Bookmark("10"))
         again = Restarted((widget("a", "other", 3),), "4", rewound=True)

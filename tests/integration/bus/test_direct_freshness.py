@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 from support.bus_source import Source
+from support.cache_feed import QUICK, DirectCluster, feeding
+from support.cache_objects import widgets
 from support.controlplane import raw_api
 from support.nats import TEST_LIMITS, connected, eventually
-from support.world_feed import QUICK, DirectCluster, feeding
-from support.world_objects import widgets
 
 from aim_local.apiserver import ControlPlane, FaultRule
 from aim_local.apiserver.faults import Refusal, Silence
@@ -46,27 +46,27 @@ async def test_a_half_open_watch_makes_the_part_stale_until_a_list_succeeds(layo
             reflect=lambda _: Reflector(client, CONFIG_MAP, published(part), "default", settings=reflect),
             settings=settings,
         ) as fed:
-            await eventually(lambda: fed.world.is_fresh(part), "listed")
+            await eventually(lambda: fed.cache.is_fresh(part), "listed")
             await asyncio.sleep(4.0)
-            assert fed.world.is_fresh(part), "bookmarks are signs of life"
+            assert fed.cache.is_fresh(part), "bookmarks are signs of life"
             silence = plane.faults.add(FaultRule(verbs=frozenset({"watch"}), fault=Silence()))
             refusal = plane.faults.add(FaultRule(verbs=frozenset({"list"}), fault=Refusal(code=500)))
             plane.store.close_watchers()
             await api.apply(f"{CONFIG_MAPS}/late", {"metadata": {"name": "late"}, "data": {}}, "hand")
-            await eventually(lambda: not fed.world.is_fresh(part), "stale")
-            assert fed.world.is_synced(part), "what is known stays usable"
+            await eventually(lambda: not fed.cache.is_fresh(part), "stale")
+            assert fed.cache.is_synced(part), "what is known stays usable"
             await eventually(lambda: refusal.struck > 0, "a list was asked for")
-            assert fed.world.get(part, Key("default", "late")) is None
-            assert not fed.world.is_fresh(part)
+            assert fed.cache.get(part, Key("default", "late")) is None
+            assert not fed.cache.is_fresh(part)
             plane.faults.remove()
-            await eventually(lambda: fed.world.is_fresh(part), "the list succeeded")
-            assert fed.world.get(part, Key("default", "late")) is not None
+            await eventually(lambda: fed.cache.is_fresh(part), "the list succeeded")
+            assert fed.cache.get(part, Key("default", "late")) is not None
             assert silence.struck > 0
 
 
 @pytest.mark.spec("FW-401")
 async def test_a_connection_that_comes_and_goes_does_not_postpone_the_change_over(layout: Layout) -> None:
-    """Nobody vouches for the part, and the connection never stands as long as one grace."""
+    """No publisher confirms the part, and the connection never stands as long as one grace."""
     part = widgets()
     settings = replace(QUICK, outage_grace=600, start_grace=600, stale_grace=3.0)
     async with NatsServer() as server, connected(server.url) as bus:

@@ -10,9 +10,9 @@ import pytest
 from matrix.bus_frames import Frame, Meddler
 from matrix.bus_proxy import BusProxy
 from support.bus_source import Source
+from support.cache_feed import QUICK, Fed, feeding
+from support.cache_objects import widgets
 from support.nats import connected, eventually
-from support.world_feed import QUICK, Fed, feeding
-from support.world_objects import widgets
 
 from aim_local.ports import HOST, free_port
 from controller_runtime import Part, Resource
@@ -21,7 +21,7 @@ from controller_runtime.log.broker.consumer import last_per_subject
 from controller_runtime.log.freshness import FeedSettings, boot_seconds
 from controller_runtime.log.wire.subjects import Layout
 
-PATIENT = replace(QUICK, heartbeat=2.0, marker_lifetime=60.0, stale_grace=60.0, stream_check=60.0)
+PATIENT = replace(QUICK, heartbeat=2.0, checkpoint_lifetime=60.0, stale_grace=60.0, stream_check=60.0)
 COUNT = 100
 
 
@@ -89,7 +89,7 @@ class Overtaking:
 async def meddled(
     nats_server: str, layout: Layout, part: Part[Resource], meddler: Meddler, settings: FeedSettings
 ) -> AsyncIterator[Fed]:
-    """A world that is fed through a proxy; the meddler begins when it is synced."""
+    """A cache that is fed through a proxy; the meddler begins when it is synced."""
     port = free_port()
     making: list[Meddler] = []
     proxy = BusProxy(port, urlsplit(nats_server).port or 0, (f"{layout.root}.state.", f"{layout.root}.sync."))

@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
+from support.cache_objects import widgets
 from support.nats import eventually
 from support.publishing import QUICK, all_states, history, unnamed_holes
-from support.world_objects import widgets
 
 from controller_runtime import JsonObject, Key
 from controller_runtime.log.broker.address import BusUnavailableError
@@ -60,10 +60,10 @@ async def test_facts_are_published_replaced_and_removed(bus: BusConnection, layo
         publisher.remove_fact(Key(SERVICE, "b"))
         await stands(bus, layout, {"a": 1})
 
-        async def vouched() -> bool:
+        async def confirmed() -> bool:
             return await last_message(bus, layout.state_stream, layout.sync(FACTS_PART, SERVICE)) is not None
 
-        await eventually(vouched, "the marker")
+        await eventually(confirmed, "the marker")
     versions = await history(bus, layout, FACTS_PART)
     assert [v.state.json() for v in versions if v.state.key.name == "a"] == [fact("a", n) for n in (1, 2, 1)]
     assert unnamed_holes(versions) == []
@@ -78,7 +78,7 @@ async def test_a_new_leader_keeps_what_it_finds(bus: BusConnection, layout: Layo
         publisher.publish_fact(fact("b", 2))
         publisher.remove_fact(Key(SERVICE, "c"))
         await stands(bus, layout, {"a": 1, "b": 2})
-        await eventually(lambda: publisher.statistics.markers > 1, "marker")
+        await eventually(lambda: publisher.statistics.checkpoints > 1, "marker")
         await stands(bus, layout, {"a": 1, "b": 2})
 
 
@@ -126,7 +126,7 @@ async def test_of_a_reading_that_broke_off_nothing_is_adopted(
 
     monkeypatch.setattr("controller_runtime.log.publish.session.read_present", read_in_two)
     async with facts(bus, layout, "second") as publisher:
-        await eventually(lambda: publisher.statistics.markers > 1, "vouched for")
+        await eventually(lambda: publisher.statistics.checkpoints > 1, "confirmed")
         await stands(bus, layout, {"a": 2, "b": 2})
 
 
@@ -145,8 +145,8 @@ async def test_of_removed_facts_nothing_is_remembered(bus: BusConnection, layout
             assert stored is not None
             await delete_message(bus, layout.state_stream, stored.sequence)
         # A removal that the history does not have yet is under way, and rightly remembered.
-        markers = publisher.statistics.markers
-        await eventually(lambda: publisher.statistics.markers > markers, "nothing is under way")
+        checkpoints = publisher.statistics.checkpoints
+        await eventually(lambda: publisher.statistics.checkpoints > checkpoints, "nothing is under way")
         publisher.reread()
         await eventually(lambda: not publisher._removing, "nothing is remembered")
 
@@ -163,9 +163,9 @@ async def test_a_fact_that_is_to_go_is_not_adopted_while_the_stream_still_holds_
         # Before anything was read.
         publisher.remove_fact(Key(SERVICE, "a"))
         await stands(bus, layout, {"b": 1})
-        markers = publisher.statistics.markers
+        checkpoints = publisher.statistics.checkpoints
         # The stream shows the removal a moment before nothing of it is under way any more.
-        await eventually(lambda: publisher.statistics.markers > markers + 1, "vouched for")
+        await eventually(lambda: publisher.statistics.checkpoints > checkpoints + 1, "confirmed")
         publisher.reread()
         await eventually(lambda: not publisher._removing, "forgotten")
         await stands(bus, layout, {"b": 1})
@@ -178,6 +178,6 @@ async def test_services_do_not_touch_each_others_facts(bus: BusConnection, layou
         publisher.publish_fact(fact("a", 1))
         other.publish_fact({"metadata": {"namespace": "artifacts", "name": "z", "uid": "z"}, "outcome": 9})
         await stands(bus, layout, {"a": 1, "z": 9})
-        await eventually(lambda: min(publisher.statistics.markers, other.statistics.markers) > 2, "both mark")
+        await eventually(lambda: min(publisher.statistics.checkpoints, other.statistics.checkpoints) > 2, "both mark")
         await stands(bus, layout, {"a": 1, "z": 9})
         runner.cancel()

@@ -1,4 +1,4 @@
-"""A world follows the state stream of a real broker."""
+"""A cache follows the state stream of a real broker."""
 
 import asyncio
 import time
@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from support.bus_source import TRACE, Source
+from support.cache_feed import QUICK, feeding
+from support.cache_objects import WIDGET, widgets
 from support.epochs import E1, E2, E3
 from support.nats import connected, eventually
-from support.world_feed import QUICK, feeding
-from support.world_objects import WIDGET, widgets
 
 from controller_runtime import Change, Key, Part, Resource
 from controller_runtime.log.broker.connection import BusConnection
@@ -52,7 +52,7 @@ async def test_a_snapshot_and_then_what_follows(
         await asyncio.wait_for(fed.feed.wait_synced(), 60)
         assert fed.equals(source, part)
         assert verbs(fed.changes) == [("a", "created")]
-        entry = fed.world.get(part, A)
+        entry = fed.cache.get(part, A)
         assert entry is not None
         assert (entry.version.sequence, entry.version.epoch, entry.traceparent) == (1, E1, TRACE)
         await source.upsert("b", spec=1)
@@ -75,13 +75,13 @@ async def test_the_snapshots_of_several_parts_take_effect_one_after_the_other(
         synced = asyncio.create_task(fed.feed.wait_synced())
         async with asyncio.timeout(30):
             while not synced.done():
-                seen.add((fed.world.is_synced(part), fed.world.is_synced(other)))
+                seen.add((fed.cache.is_synced(part), fed.cache.is_synced(other)))
                 await asyncio.sleep(0)
     assert (True, False) in seen
 
 
 @pytest.mark.spec("FW-019")
-async def test_an_empty_part_is_synced_by_its_marker_and_not_before(
+async def test_an_empty_part_is_synced_by_its_checkpoint_and_not_before(
     bus: BusConnection, layout: Layout, part: Part[Resource], source: Source
 ) -> None:
     async with feeding(bus, layout, [part], settings=replace(QUICK, stale_grace=60)) as fed:
@@ -89,37 +89,37 @@ async def test_an_empty_part_is_synced_by_its_marker_and_not_before(
         await source.upsert("a")
         await eventually(lambda: fed.statistics.projection.messages == 1, "the object arrived")
         assert not fed.feed.synced
-        assert fed.world.get(part, A) is None
+        assert fed.cache.get(part, A) is None
         await source.mark()
         await eventually(lambda: fed.equals(source, part), "synced")
 
 
 @pytest.mark.spec("FW-019")
-async def test_a_part_without_new_markers_goes_stale_until_the_next(
+async def test_a_part_without_new_checkpoints_goes_stale_until_the_next(
     bus: BusConnection, layout: Layout, part: Part[Resource], source: Source
 ) -> None:
     await source.upsert("a")
-    settings = replace(QUICK, marker_lifetime=1.0, stale_grace=60)
+    settings = replace(QUICK, checkpoint_lifetime=1.0, stale_grace=60)
     async with feeding(bus, layout, [part], settings=settings) as fed:
 
         async def marked() -> bool:
             await source.mark()
-            return fed.world.is_fresh(part)
+            return fed.cache.is_fresh(part)
 
         await eventually(marked, "fresh", interval=0.1)
-        await eventually(lambda: not fed.world.is_fresh(part), "stale")
-        assert fed.world.is_synced(part)
-        assert fed.world.get(part, A) is not None
+        await eventually(lambda: not fed.cache.is_fresh(part), "stale")
+        assert fed.cache.is_synced(part)
+        assert fed.cache.get(part, A) is not None
         await eventually(marked, "fresh again", interval=0.1)
         assert fed.statistics.projection.generations == 1
 
 
-async def test_an_old_marker_does_not_sync(
+async def test_an_old_checkpoint_does_not_sync(
     bus: BusConnection, layout: Layout, part: Part[Resource], source: Source
 ) -> None:
     await source.upsert("a")
     await source.mark()
-    async with feeding(bus, layout, [part], settings=replace(QUICK, marker_lifetime=0.0)) as fed:
+    async with feeding(bus, layout, [part], settings=replace(QUICK, checkpoint_lifetime=0.0)) as fed:
         await eventually(lambda: fed.statistics.projection.messages == 2, "the snapshot arrived")
         assert not fed.feed.synced
 
@@ -131,7 +131,7 @@ async def test_garbage_is_dropped_and_counted(
     good = source.truth[A]
     headers: dict[str, str] = {
         Header.EPOCH: E1,
-        Header.ERA: E1,
+        Header.STORE_ID: E1,
         Header.UID: "u",
         Header.RESOURCE_VERSION: "7",
         Header.VERB: "upsert",
@@ -171,9 +171,9 @@ async def test_of_the_facts_only_the_own_ones_are_consumed(
     await source.upsert("theirs", namespace="other")
     await source.mark_facts("tester")
     async with feeding(bus, layout, [facts]) as fed:
-        await eventually(lambda: fed.world.is_fresh(facts), "synced")
+        await eventually(lambda: fed.cache.is_fresh(facts), "synced")
         assert set(fed.content(facts)) == {Key("tester", "mine")}
-        (entry,) = fed.world.all(facts)
+        (entry,) = fed.cache.all(facts)
         version = entry.version
         assert (version.resource_version, version.sequence) == ("", 1)
 
@@ -218,15 +218,17 @@ async def test_a_stream_made_later_is_found(nats_server: str, layout: Layout, pa
 async def test_an_own_write_that_nobody_publishes_is_undone_by_a_new_snapshot(
     bus: BusConnection, layout: Layout, part: Part[Resource], source: Source
 ) -> None:
-    # A publisher that is stuck, or an answer that was wrong: no marker ever comes to that version.
+    # A publisher that is stuck, or an answer that was wrong: no checkpoint ever comes to that version.
     now = [0.0]
     await source.upsert("a")
     await source.mark()
-    async with feeding(bus, layout, [part], clock=lambda: now[0], settings=replace(QUICK, marker_lifetime=1e6)) as fed:
-        await eventually(lambda: fed.world.is_fresh(part), "synced")
+    async with feeding(
+        bus, layout, [part], clock=lambda: now[0], settings=replace(QUICK, checkpoint_lifetime=1e6)
+    ) as fed:
+        await eventually(lambda: fed.cache.is_fresh(part), "synced")
         ghost = {"metadata": {"name": "ghost", "namespace": "ns", "uid": "g", "resourceVersion": "150"}}
-        fed.world.absorb(part, ghost, now[0])
-        assert fed.world.get(part, Key("ns", "ghost")) is not None
+        fed.cache.absorb(part, ghost, now[0])
+        assert fed.cache.get(part, Key("ns", "ghost")) is not None
         now[0] = 61.0
         await source.upsert("b")
         await eventually(lambda: fed.content(part).keys() == source.truth.keys(), "the ghost is gone")
@@ -234,20 +236,20 @@ async def test_an_own_write_that_nobody_publishes_is_undone_by_a_new_snapshot(
         assert (projection.generations, projection.restaged) == (1, 1)
 
 
-async def test_an_own_write_that_a_marker_passes_in_silence_is_gone_again(
+async def test_an_own_write_that_a_checkpoint_passes_in_silence_is_gone_again(
     bus: BusConnection, layout: Layout, part: Part[Resource], source: Source
 ) -> None:
     # The object was removed before the publisher, which was just listing, saw it: the feed will never mention it.
     await source.upsert("a")
     await source.mark()
     async with feeding(bus, layout, [part]) as fed:
-        await eventually(lambda: fed.world.is_fresh(part), "synced")
+        await eventually(lambda: fed.cache.is_fresh(part), "synced")
         ghost = {"metadata": {"name": "ghost", "namespace": "ns", "uid": "g", "resourceVersion": "150"}}
-        fed.world.absorb(part, ghost, boot_seconds())
+        fed.cache.absorb(part, ghost, boot_seconds())
         await source.mark(complete_to="149")
         await source.upsert("b")
-        await eventually(lambda: fed.world.get(part, Key("ns", "b")) is not None, "b")
-        assert fed.world.get(part, Key("ns", "ghost")) is not None
+        await eventually(lambda: fed.cache.get(part, Key("ns", "b")) is not None, "b")
+        assert fed.cache.get(part, Key("ns", "ghost")) is not None
         await source.mark(complete_to="150")
         await eventually(lambda: fed.equals(source, part), "the ghost is gone")
         assert ("ghost", "deleted") in verbs(fed.changes)
@@ -263,8 +265,8 @@ async def test_a_tombstone_in_a_snapshot_ends_an_own_write(
     await source.publish_deletion(Key("ns", "brief"), source.remove("brief"))
     await source.mark(complete_to=before)
     async with feeding(bus, layout, [part]) as fed:
-        fed.world.mark(part, epoch=E1, era=E1)
-        fed.world.absorb(part, own, boot_seconds())
+        fed.cache.mark(part, epoch=E1, store_id=E1)
+        fed.cache.absorb(part, own, boot_seconds())
         await eventually(lambda: fed.equals(source, part), "gone")
         assert verbs(fed.changes) == [("brief", "deleted")]
 
@@ -288,14 +290,14 @@ async def test_a_new_era_makes_a_new_snapshot_of_its_part_alone(
         await source.mark()
         await eventually(lambda: fed.statistics.projection.restaged == 1, "a new snapshot")
         await eventually(lambda: fed.equals(source, part), "the older content of the new epoch is taken")
-        assert fed.world.epoch(part) == E2
+        assert fed.cache.epoch(part) == E2
         projection = fed.statistics.projection
         assert projection.generations == 1
         assert projection.messages - before < 10, "a version and a marker, twice, and nothing of the other part"
 
 
 @pytest.mark.spec("FW-435")
-async def test_the_world_knows_how_far_it_is_with_each_part(
+async def test_the_cache_knows_how_far_it_is_with_each_part(
     bus: BusConnection, layout: Layout, part: Part[Resource], source: Source
 ) -> None:
     async def last() -> int:
@@ -306,7 +308,7 @@ async def test_the_world_knows_how_far_it_is_with_each_part(
     async with feeding(bus, layout, [part]) as fed:
 
         def reached(epoch: str, sequence: int) -> bool:
-            return fed.world.standing().parts == {"widgets": Position(epoch, sequence, 1)}
+            return fed.cache.position().parts == {"widgets": Position(epoch, sequence, 1)}
 
         end = await last()
         await eventually(lambda: reached(E1, end), "as far as the snapshot")
@@ -320,7 +322,7 @@ async def test_the_world_knows_how_far_it_is_with_each_part(
         assert fed.statistics.projection.restaged == 1
 
 
-async def test_two_parts_are_synced_each_by_its_own_marker(
+async def test_two_parts_are_synced_each_by_its_own_checkpoint(
     bus: BusConnection, layout: Layout, part: Part[Resource], source: Source
 ) -> None:
     gadgets = widgets("gadgets")
@@ -329,7 +331,7 @@ async def test_two_parts_are_synced_each_by_its_own_marker(
     await source.mark()
     async with feeding(bus, layout, [part, gadgets], settings=replace(QUICK, stale_grace=60)) as fed:
         await eventually(lambda: fed.equals(source, part), "the first")
-        assert not fed.world.is_synced(gadgets)
+        assert not fed.cache.is_synced(gadgets)
         assert not fed.feed.synced
         statuses = {status.part: status for status in fed.statistics.parts}
         assert statuses["widgets"].source is FedFrom.BUS
@@ -365,6 +367,6 @@ async def test_large_objects_arrive_in_the_first_snapshot_and_the_connection_sta
         await reader.wait_connected()
         async with feeding(reader, layout, [part], settings=FeedSettings()) as fed:
             await asyncio.wait_for(fed.feed.wait_synced(), 60)
-            assert fed.world.count(part) == 603
+            assert fed.cache.count(part) == 603
             assert fed.statistics.projection.generations == 1
         assert reader.session == 1

@@ -1,4 +1,4 @@
-"""A publisher on a broker that works: order, history, markers."""
+"""A publisher on a broker that works: order, history, checkpoints."""
 
 import asyncio
 import weakref
@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
+from support.cache_objects import widget, widgets
 from support.nats import connected, eventually
 from support.publishing import (
     QUICK,
@@ -18,13 +19,12 @@ from support.publishing import (
     settles,
     unnamed_holes,
 )
-from support.world_objects import widget, widgets
 
 from controller_runtime import Key
 from controller_runtime.kube.reflector_state import Event, Restarted, Upsert
 from controller_runtime.log.broker.connection import BusConnection, Message
 from controller_runtime.log.broker.reading import last_message, stream_state
-from controller_runtime.log.publish.checkpoint import decode_marker
+from controller_runtime.log.publish.checkpoint import decode_checkpoint
 from controller_runtime.log.publish.publisher import Publisher
 from controller_runtime.log.publish.source import SourceVersion, published
 from controller_runtime.log.publish.state import PublisherSettings, PublisherSetup
@@ -107,7 +107,7 @@ async def test_the_first_list_is_compared_with_what_the_stream_holds(bus: BusCon
     assert unnamed_holes(versions) == []
 
 
-async def test_a_marker_comes_only_after_the_comparison(bus: BusConnection, layout: Layout) -> None:
+async def test_a_checkpoint_comes_only_after_the_comparison(bus: BusConnection, layout: Layout) -> None:
     cluster = Cluster()
     for number in range(50):
         cluster.put(f"w{number}")
@@ -115,22 +115,22 @@ async def test_a_marker_comes_only_after_the_comparison(bus: BusConnection, layo
         await eventually(lambda: publisher.statistics.phase == "loading", "loading")
         assert await last_message(bus, layout.state_stream, layout.sync(PART)) is None
         publisher.take(cluster.listing())
-        await eventually(lambda: publisher.statistics.markers > 0, "marker")
+        await eventually(lambda: publisher.statistics.checkpoints > 0, "marker")
         assert await agrees(bus, layout, PART, cluster)
         found = await last_message(bus, layout.state_stream, layout.sync(PART))
         assert found is not None
-        assert decode_marker(found.data).resource_version == str(cluster.version)
+        assert decode_checkpoint(found.data).resource_version == str(cluster.version)
 
 
-async def test_a_marker_vouches_only_for_what_lies_before_it(
+async def test_a_checkpoint_vouches_only_for_what_lies_before_it(
     bus: BusConnection, nats_server: str, layout: Layout
 ) -> None:
-    """Everything that the cluster had at the marker's version was sent before the marker, amid concurrent writes."""
+    """What the cluster had at the checkpoint's version was sent before the checkpoint, amid concurrent writes."""
     cluster, sent, broken = Cluster(), dict[str, int](), list[str]()
 
     async def look(message: Message) -> None:
         if message.subject == layout.sync(PART):
-            version = int(decode_marker(message.data).resource_version)
+            version = int(decode_checkpoint(message.data).resource_version)
             for name, past in cluster.past.items():
                 due = max((int(rv) for rv in past if int(rv) <= version), default=0)
                 if sent.get(name, 0) < due:
@@ -144,7 +144,7 @@ async def test_a_marker_vouches_only_for_what_lies_before_it(
         await observer.subscribe(layout.sync(PART), look)
         # An answer on the same connection means that the broker knows of the subscriptions.
         await stream_state(observer, layout.state_stream)
-        settings = PublisherSettings(marker_interval=0.005, concurrency=4)
+        settings = PublisherSettings(checkpoint_interval=0.005, concurrency=4)
         async with publishing(bus, widgets(), layout, settings=settings) as publisher:
             publisher.take(cluster.listing())
             for number in range(600):
@@ -152,7 +152,7 @@ async def test_a_marker_vouches_only_for_what_lies_before_it(
                 if number % 30 == 0:
                     await asyncio.sleep(0.01)
             await settles(bus, layout, PART, cluster, publisher)
-            assert publisher.statistics.markers >= 2
+            assert publisher.statistics.checkpoints >= 2
     assert broken == []
     assert len(await history(bus, layout, PART)) == 600
 
@@ -160,7 +160,7 @@ async def test_a_marker_vouches_only_for_what_lies_before_it(
 async def test_comparing_asks_the_reflector_for_a_list(bus: BusConnection, layout: Layout) -> None:
     cluster = Cluster()
     asked = asyncio.Event()
-    settings = PublisherSettings(marker_interval=0.1, compare_interval=0.3)
+    settings = PublisherSettings(checkpoint_interval=0.1, compare_interval=0.3)
     async with publishing(bus, widgets(), layout, settings=settings, relist=lambda _: asked.set()) as publisher:
         publisher.take(cluster.listing())
         await eventually(asked.is_set, "asked")
@@ -170,9 +170,9 @@ async def test_comparing_asks_the_reflector_for_a_list(bus: BusConnection, layou
 
 
 @pytest.mark.spec("FW-019")
-async def test_the_marker_waits_for_a_list_when_the_watch_falls_silent(bus: BusConnection, layout: Layout) -> None:
+async def test_the_checkpoint_waits_for_a_list_when_the_watch_falls_silent(bus: BusConnection, layout: Layout) -> None:
     cluster, asked = Cluster(), asyncio.Event()
-    settings = replace(QUICK, marker_interval=0.05, watch_silence=3.0)
+    settings = replace(QUICK, checkpoint_interval=0.05, watch_silence=3.0)
     async with publishing(bus, widgets(), layout, settings=settings, relist=lambda _: asked.set()) as publisher:
         publisher.take(cluster.listing())
         bookmarks = 0
@@ -181,17 +181,19 @@ async def test_the_marker_waits_for_a_list_when_the_watch_falls_silent(bus: BusC
             nonlocal bookmarks
             publisher.take(cluster.bookmark())
             bookmarks += 1
-            return bookmarks > 40 and publisher.statistics.markers > 3
+            return bookmarks > 40 and publisher.statistics.checkpoints > 3
 
         await eventually(vouched_for, "bookmarks are signs of life", interval=0.1)
         assert not asked.is_set()
         await asyncio.wait_for(asked.wait(), 60)
-        markers = publisher.statistics.markers
+        checkpoints = publisher.statistics.checkpoints
         await asyncio.sleep(0.3)
-        assert publisher.statistics.markers == markers
+        assert publisher.statistics.checkpoints == checkpoints
         assert "silent" in (publisher.statistics.interrupted_by or "")
         publisher.take(cluster.listing())
-        await eventually(lambda: publisher.statistics.markers > markers, "the list proves that the server answers")
+        await eventually(
+            lambda: publisher.statistics.checkpoints > checkpoints, "the list proves that the server answers"
+        )
         assert publisher.statistics.interrupted_by is None
 
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from support.cache_objects import widgets
 from support.nats import eventually
 from support.publishing import Cluster, history, of, publishing, remove_from_history, settles
-from support.world_objects import widgets
 
 from controller_runtime import Key
 from controller_runtime.log.broker.address import BusUnavailableError
@@ -24,11 +24,11 @@ PART = "widgets"
 
 
 async def compares(publisher: Publisher) -> None:
-    """Let a publisher read the stream again, and wait until it has vouched for what it found."""
-    sessions, markers = publisher.statistics.sessions, publisher.statistics.markers
+    """Let a publisher read the stream again, and wait until it has confirmed what it found."""
+    sessions, checkpoints = publisher.statistics.sessions, publisher.statistics.checkpoints
     publisher.reread()
     await eventually(lambda: publisher.statistics.sessions > sessions, "another session")
-    await eventually(lambda: publisher.statistics.markers > markers, "vouched for")
+    await eventually(lambda: publisher.statistics.checkpoints > checkpoints, "confirmed")
 
 
 @pytest.mark.spec("FW-489")

@@ -5,6 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from support.cache_feed import feeding
+from support.cache_objects import widgets
 from support.nats import eventually
 from support.publishing import (
     QUICK,
@@ -15,8 +17,6 @@ from support.publishing import (
     settles,
     skipped,
 )
-from support.world_feed import feeding
-from support.world_objects import widgets
 
 from controller_runtime.kube.reflector_state import ListFrom
 from controller_runtime.log.broker.connection import BusConnection
@@ -97,7 +97,7 @@ async def test_an_older_list_is_waited_for_before_it_counts_as_a_restored_cluste
         await settles(bus, layout, PART, cluster, publisher)
         epoch = publisher.epoch
     async with publishing(
-        bus, widgets(), layout, source="third", settings=PublisherSettings(marker_interval=0.1)
+        bus, widgets(), layout, source="third", settings=PublisherSettings(checkpoint_interval=0.1)
     ) as publisher:
         publisher.take(stale)
         await eventually(lambda: publisher.statistics.phase == "loading", "loading")
@@ -152,15 +152,15 @@ async def test_a_change_amid_a_comparison_begins_no_epoch_and_undoes_no_own_writ
     cluster = Cluster()
     cluster.put("a", number=1)
     async with publishing(bus, widgets(), layout) as publisher, feeding(bus, layout, [widgets()]) as fed:
-        part = fed.world.parts[0]
+        part = fed.cache.parts[0]
         publisher.take(cluster.listing())
-        await eventually(lambda: fed.world.is_fresh(part), "fresh")
+        await eventually(lambda: fed.cache.is_fresh(part), "fresh")
         epoch, generations = publisher.epoch, fed.statistics.projection.generations
         for number in range(2, 5):
             publisher.take(cluster.listing())
             await asyncio.sleep(0.002)
             user, own = cluster.put("a", number=number), cluster.put("a", own=number)
-            fed.world.absorb(part, cluster.objects[own.obj.key], boot_seconds())
+            fed.cache.absorb(part, cluster.objects[own.obj.key], boot_seconds())
             fed.changes.clear()
             publisher.take(user)
             publisher.take(own)
@@ -173,19 +173,21 @@ async def test_a_change_amid_a_comparison_begins_no_epoch_and_undoes_no_own_writ
 
 
 @pytest.mark.spec("FW-408")
-async def test_versions_compare_across_an_epoch_before_its_marker_is_seen(bus: BusConnection, layout: Layout) -> None:
-    """A world that knows an own write does not go back over it when a new epoch brings what came before."""
+async def test_versions_compare_across_an_epoch_before_its_checkpoint_is_seen(
+    bus: BusConnection, layout: Layout
+) -> None:
+    """A cache that knows an own write does not go back over it when a new epoch brings what came before."""
     cluster = Cluster()
     cluster.put("a", number=1)
     async with publishing(bus, widgets(), layout) as publisher, feeding(bus, layout, [widgets()]) as fed:
-        part = fed.world.parts[0]
+        part = fed.cache.parts[0]
         publisher.take(cluster.listing())
-        await eventually(lambda: fed.world.is_fresh(part), "fresh")
+        await eventually(lambda: fed.cache.is_fresh(part), "fresh")
         epoch = publisher.epoch
         cluster.put("a", number=2)
         publisher.take(cluster.listing())
         own = cluster.put("a", number=3)
-        fed.world.absorb(part, cluster.objects[own.obj.key], boot_seconds())
+        fed.cache.absorb(part, cluster.objects[own.obj.key], boot_seconds())
         fed.changes.clear()
         await eventually(lambda: publisher.epoch > epoch, "a version was missed")
         publisher.take(own)
@@ -195,7 +197,7 @@ async def test_versions_compare_across_an_epoch_before_its_marker_is_seen(bus: B
 
 @pytest.mark.spec("FW-408")
 async def test_a_lagging_cache_is_no_restored_store(bus: BusConnection, layout: Layout) -> None:
-    """Only a list from the store itself tells that the cluster went back; until then nobody vouches for the part."""
+    """Only a list from the store itself tells that the cluster went back; until then no publisher confirms the part."""
     cluster, asked = Cluster(), list[ListFrom]()
     cluster.put("a", number=1)
     async with publishing(bus, widgets(), layout) as publisher:
@@ -211,7 +213,7 @@ async def test_a_lagging_cache_is_no_restored_store(bus: BusConnection, layout: 
         await eventually(lambda: bool(asked), "the store is asked")
         publisher.take(stale)
         await asyncio.sleep(2 * QUICK.list_grace)
-        assert publisher.statistics.markers == 0
+        assert publisher.statistics.checkpoints == 0
         assert await agrees(bus, layout, PART, cluster)
         publisher.take(replace(cluster.listing(), from_store=True))
         await settles(bus, layout, PART, cluster, publisher)

@@ -5,6 +5,7 @@ import gc
 from typing import Any
 
 import pytest
+from support.cache_objects import widgets
 from support.epochs import E1
 from support.nats import connected, eventually
 from support.publishing import (
@@ -17,12 +18,11 @@ from support.publishing import (
     settles,
     skipped,
 )
-from support.world_objects import widgets
 
 from controller_runtime import Key
 from controller_runtime.log.broker.connection import BusConnection
 from controller_runtime.log.broker.reading import delete_message, last_message
-from controller_runtime.log.publish.checkpointing import MarkerWriter
+from controller_runtime.log.publish.checkpointing import CheckpointWriter
 from controller_runtime.log.publish.judgement import Scope
 from controller_runtime.log.publish.state import (
     InterruptedSessionError,
@@ -48,14 +48,14 @@ async def test_nothing_is_removed_or_copied_before_the_part_is_claimed(
         await settles(bus, layout, PART, cluster, publisher)
     await bus.api(f"STREAM.PURGE.{layout.history_stream}")
     await bus.publish(broken, b"garbage", {})
-    claim, seen = MarkerWriter.claim, list[tuple[bool, int]]()
+    claim, seen = CheckpointWriter.claim, list[tuple[bool, int]]()
 
-    async def look_and_claim(writer: MarkerWriter, *args: Any) -> None:
+    async def look_and_claim(writer: CheckpointWriter, *args: Any) -> None:
         unreadable = await last_message(bus, layout.state_stream, broken)
         seen.append((unreadable is not None, len(await history(bus, layout, PART))))
         await claim(writer, *args)
 
-    monkeypatch.setattr(MarkerWriter, "claim", look_and_claim)
+    monkeypatch.setattr(CheckpointWriter, "claim", look_and_claim)
     async with publishing(bus, widgets(), layout, source="second") as publisher:
         publisher.take(cluster.listing())
         await settles(bus, layout, PART, cluster, publisher)
@@ -76,7 +76,7 @@ async def test_a_second_publisher_is_noticed_by_the_first(bus: BusConnection, na
                 await settles(bus, layout, PART, cluster, publisher)
                 async with publishing(second_bus, widgets(), layout, source="second") as second:
                     second.take(cluster.listing())
-                    await eventually(lambda: second.statistics.markers > 3, "the second leads")
+                    await eventually(lambda: second.statistics.checkpoints > 3, "the second leads")
                     await asyncio.Event().wait()
 
         with pytest.raises(ExceptionGroup) as raised:
@@ -93,9 +93,9 @@ async def test_an_old_leaders_late_write_never_replaces_a_newer_version(
     cluster = Cluster()
     async with connected(nats_server, "other") as second_bus:
         await second_bus.wait_connected()
-        # The old one must not notice the new one by its marker.
+        # The old one must not notice the new one by its checkpoint.
         monkeypatch.setattr("controller_runtime.log.publish.checkpointing.FIRST_PAUSES", ())
-        quiet = PublisherSettings(marker_interval=60)
+        quiet = PublisherSettings(checkpoint_interval=60)
         async with publishing(bus, widgets(), layout, settings=quiet) as old:
             old.take(cluster.listing())
             old.take(cluster.put("a", number=0))
@@ -104,7 +104,7 @@ async def test_an_old_leaders_late_write_never_replaces_a_newer_version(
             late = cluster.put("a", number=1)
             async with publishing(second_bus, widgets(), layout, source="second") as new:
                 new.take(before if same_epoch else cluster.listing())
-                await eventually(lambda: new.statistics.markers > 0, "the new one leads")
+                await eventually(lambda: new.statistics.checkpoints > 0, "the new one leads")
                 new.take(late)
                 new.take(cluster.put("a", number=2))
                 await settles(bus, layout, PART, cluster, new)
@@ -187,7 +187,7 @@ async def test_a_history_that_does_not_answer_in_time_ends_the_session_and_not_t
     monkeypatch.setattr(Writer, "copy_to_history", copy_at_the_second_try)
     async with publishing(bus, widgets(), layout, source="second") as publisher:
         publisher.take(cluster.listing())
-        await eventually(lambda: publisher.statistics.markers > 0, "it goes on")
+        await eventually(lambda: publisher.statistics.checkpoints > 0, "it goes on")
     assert len(await history(bus, layout, PART)) == 1
 
 
@@ -213,12 +213,12 @@ async def test_of_what_the_history_lost_no_bodies_are_kept_until_their_turn_come
     before = sum(isinstance(thing, StateMessage) for thing in gc.get_objects())
     async with publishing(bus, widgets(), layout, source="second") as publisher:
         publisher.take(cluster.listing())
-        await eventually(lambda: publisher.statistics.markers > 0, "vouched for")
+        await eventually(lambda: publisher.statistics.checkpoints > 0, "confirmed")
         assert publisher.statistics.copied == 40
     assert max(kept) - before < 20
     # What was logged again is young: the next start writes nothing.
     async with publishing(bus, widgets(), layout, source="third") as publisher:
         publisher.take(cluster.listing())
-        await eventually(lambda: publisher.statistics.markers > 0, "vouched for")
+        await eventually(lambda: publisher.statistics.checkpoints > 0, "confirmed")
         assert publisher.statistics.copied == 0
     assert len(await history(bus, layout, PART)) == 40

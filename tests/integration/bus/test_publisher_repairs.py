@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from support.cache_objects import widgets
 from support.nats import TEST_LIMITS, connected, eventually, new_layout
 from support.publishing import (
     QUICK,
@@ -15,22 +16,21 @@ from support.publishing import (
     settles,
     unnamed_holes,
 )
-from support.world_objects import widgets
 
 from controller_runtime import Key
 from controller_runtime.kube.reflector_state import Delete
 from controller_runtime.log.broker.connection import BusConnection, PubAck
 from controller_runtime.log.broker.reading import delete_message, last_message
 from controller_runtime.log.broker.streams import state_config
-from controller_runtime.log.publish.checkpoint import decode_marker
+from controller_runtime.log.publish.checkpoint import decode_checkpoint
 from controller_runtime.log.wire.subjects import Layout
 
 PART = "widgets"
 
 
-async def epoch_in_marker(bus: BusConnection, layout: Layout) -> str:
+async def epoch_in_checkpoint(bus: BusConnection, layout: Layout) -> str:
     found = await last_message(bus, layout.state_stream, layout.sync(PART))
-    return decode_marker(found.data).epoch if found else ""
+    return decode_checkpoint(found.data).epoch if found else ""
 
 
 async def test_a_lost_message_is_repaired_by_the_next_comparison(bus: BusConnection, layout: Layout) -> None:
@@ -46,7 +46,7 @@ async def test_a_lost_message_is_repaired_by_the_next_comparison(bus: BusConnect
         publisher.reread()
         await settles(bus, layout, PART, cluster, publisher)
         assert publisher.epoch > epoch
-        assert await epoch_in_marker(bus, layout) == publisher.epoch
+        assert await epoch_in_checkpoint(bus, layout) == publisher.epoch
 
 
 async def test_what_vanished_between_lists_is_deleted_even_if_it_waits_to_be_published(
@@ -92,7 +92,7 @@ async def test_an_object_that_nobody_can_read_is_replaced_and_never_logged(bus: 
         assert isinstance(await bus.publish(subject, body, {**said, "ce-id": body.hex()}), PubAck)
         async with publishing(bus, widgets(), layout) as publisher:
             publisher.take(cluster.listing())
-            await eventually(lambda: publisher.statistics.markers > 0, "vouched for")
+            await eventually(lambda: publisher.statistics.checkpoints > 0, "confirmed")
             await settles(bus, layout, PART, cluster, publisher)
     assert (await all_states(bus, layout, PART))[Key("ns", "a")].object() is not None
     for version in await history(bus, layout, PART):
@@ -110,10 +110,10 @@ async def test_an_object_too_large_for_the_broker_holds_nobody_up(bus: BusConnec
         publisher.take(cluster.put("small"))
         await eventually(lambda: publisher.statistics.refused == 1, "refused")
         await eventually(lambda: "ns/big" in (publisher.statistics.interrupted_by or ""), "named")
-        markers = publisher.statistics.markers
+        checkpoints = publisher.statistics.checkpoints
         await eventually(lambda: publisher.statistics.published == 2, "the other one is published")
-        await asyncio.sleep(3 * QUICK.marker_interval)
-        assert publisher.statistics.markers == markers
+        await asyncio.sleep(3 * QUICK.checkpoint_interval)
+        assert publisher.statistics.checkpoints == checkpoints
         publisher.take(cluster.put("big", text="y"))
         await settles(bus, layout, PART, cluster, publisher)
         assert publisher.epoch == epoch
@@ -145,11 +145,11 @@ async def test_foreign_subjects_stop_nobody(bus: BusConnection, layout: Layout) 
         assert isinstance(await bus.publish(subject, b"poison", {}), PubAck)
     async with publishing(bus, widgets(), layout) as publisher:
         publisher.take(cluster.listing())
-        await eventually(lambda: publisher.statistics.markers > 0, "vouched for")
-        vouched = publisher.statistics.markers
+        await eventually(lambda: publisher.statistics.checkpoints > 0, "confirmed")
+        confirmed = publisher.statistics.checkpoints
         publisher.reread()
         await eventually(
-            lambda: publisher.statistics.sessions > 1 and publisher.statistics.markers > vouched, "compared again"
+            lambda: publisher.statistics.sessions > 1 and publisher.statistics.checkpoints > confirmed, "compared again"
         )
         assert publisher.statistics.differences == 0
         stored = await last_message(bus, layout.state_stream, layout.state(PART, Key("ns", "a")))

@@ -1,18 +1,18 @@
-"""How much of the history a publisher reads that starts: nothing of what the last one vouched for (FW-505)."""
+"""How much of the history a publisher reads that starts: nothing of what the last one confirmed (FW-505)."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 
 import pytest
+from support.cache_objects import widgets
 from support.nats import eventually
 from support.publishing import Cluster, history, of, present, publishing, remove_from_history, settles
-from support.world_objects import widgets
 
 from controller_runtime import Key
-from controller_runtime.log.broker.connection import TOO_LARGE, BusConnection, PublishOutcome, Refused, Unknown
+from controller_runtime.log.broker.connection import TOO_LARGE, BusConnection, MessageRefusal, PublishOutcome, Unknown
 from controller_runtime.log.broker.reading import delete_message, last_message
-from controller_runtime.log.publish.checkpoint import NEVER_READ, UNPROVEN, Marker, decode_marker
-from controller_runtime.log.publish.session import Found, Session
+from controller_runtime.log.publish.checkpoint import NEVER_READ, UNPROVEN, Checkpoint, decode_checkpoint
+from controller_runtime.log.publish.session import Session, StreamContents
 from controller_runtime.log.wire.messages import Verb
 from controller_runtime.log.wire.subjects import Layout
 
@@ -21,7 +21,7 @@ NAMES = ("a", "b", "c")
 
 
 async def first_publisher(bus: BusConnection, layout: Layout, cluster: Cluster) -> None:
-    """Publishes three objects and ends when it has vouched for them."""
+    """Publishes three objects and ends when it has confirmed them."""
     async with publishing(bus, widgets(), layout) as publisher:
         publisher.take(cluster.listing())
         for name in NAMES:
@@ -37,14 +37,16 @@ async def copied_by_next(bus: BusConnection, layout: Layout, cluster: Cluster, s
         return publisher.statistics.copied
 
 
-async def marker_of(bus: BusConnection, layout: Layout) -> Marker:
+async def checkpoint_of(bus: BusConnection, layout: Layout) -> Checkpoint:
     stored = await last_message(bus, layout.state_stream, layout.sync(PART))
     assert stored is not None
-    return decode_marker(stored.data)
+    return decode_checkpoint(stored.data)
 
 
-async def write_marker(bus: BusConnection, layout: Layout, marker: Marker) -> None:
-    await bus.publish(layout.sync(PART), marker.body(), {**marker.headers(), "Nats-Msg-Id": f"{marker.id}/again"})
+async def write_checkpoint(bus: BusConnection, layout: Layout, checkpoint: Checkpoint) -> None:
+    await bus.publish(
+        layout.sync(PART), checkpoint.body(), {**checkpoint.headers(), "Nats-Msg-Id": f"{checkpoint.id}/again"}
+    )
 
 
 @pytest.mark.spec("FW-505")
@@ -121,28 +123,28 @@ async def test_what_the_history_lost_between_two_publishers_is_copied(
     assert len(readings) == 1, "what was copied is vouched for as well"
 
 
-def _saw_another_version(told: Marker) -> Marker:
-    return replace(told, history=replace(told.history, id="another"))
+def _saw_another_version(reported: Checkpoint) -> Checkpoint:
+    return replace(reported, history=replace(reported.history, id="another"))
 
 
-def _knew_less(told: Marker) -> Marker:
-    return replace(told, fold=f"{int(told.fold, 16) ^ 1:016x}")
+def _knew_less(reported: Checkpoint) -> Checkpoint:
+    return replace(reported, fold=f"{int(reported.fold, 16) ^ 1:016x}")
 
 
-def _came_less_far(told: Marker) -> Marker:
-    return replace(told, state_sequence=0)
+def _came_less_far(reported: Checkpoint) -> Checkpoint:
+    return replace(reported, state_sequence=0)
 
 
-def _wrote_to_another_stream(told: Marker) -> Marker:
-    return replace(told, stream_created="another")
+def _wrote_to_another_stream(reported: Checkpoint) -> Checkpoint:
+    return replace(reported, stream_created="another")
 
 
-def _only_claimed(told: Marker) -> Marker:
-    return replace(told, objects=UNPROVEN, fold="")
+def _only_claimed(reported: Checkpoint) -> Checkpoint:
+    return replace(reported, objects=UNPROVEN, fold="")
 
 
-def _told_nothing_of_the_history(told: Marker) -> Marker:
-    return replace(told, history=NEVER_READ)
+def _reported_nothing_of_the_history(reported: Checkpoint) -> Checkpoint:
+    return replace(reported, history=NEVER_READ)
 
 
 @pytest.mark.spec("FW-505")
@@ -154,28 +156,28 @@ def _told_nothing_of_the_history(told: Marker) -> Marker:
         _came_less_far,
         _wrote_to_another_stream,
         _only_claimed,
-        _told_nothing_of_the_history,
+        _reported_nothing_of_the_history,
     ],
 )
-async def test_a_marker_that_does_not_vouch_for_just_this_is_not_believed(
-    bus: BusConnection, layout: Layout, readings: list[Sequence[str]], other: Callable[[Marker], Marker]
+async def test_a_checkpoint_that_does_not_vouch_for_just_this_is_not_believed(
+    bus: BusConnection, layout: Layout, readings: list[Sequence[str]], other: Callable[[Checkpoint], Checkpoint]
 ) -> None:
     cluster = Cluster()
     await first_publisher(bus, layout, cluster)
-    await write_marker(bus, layout, other(await marker_of(bus, layout)))
+    await write_checkpoint(bus, layout, other(await checkpoint_of(bus, layout)))
     assert await copied_by_next(bus, layout, cluster, "second") == 0
     assert len(readings) == 1
 
 
 @pytest.mark.spec("FW-505")
 @pytest.mark.parametrize("deleted", [False, True])
-async def test_what_came_after_the_marker_and_was_not_logged_is_copied(
+async def test_what_came_after_the_checkpoint_and_was_not_logged_is_copied(
     bus: BusConnection, layout: Layout, readings: list[Sequence[str]], *, deleted: bool
 ) -> None:
-    """As a former leader leaves it that was killed between the two streams, under the marker of its successor."""
+    """As a former leader leaves it that was killed between the two streams, under the checkpoint of its successor."""
     cluster = Cluster()
     await first_publisher(bus, layout, cluster)
-    told = await marker_of(bus, layout)
+    reported = await checkpoint_of(bus, layout)
     held = (await present(bus, layout, PART))[Key("ns", "b")]
     verb = Verb.DELETE if deleted else Verb.UPSERT
     body = b"" if deleted else cluster.put("b", late=True).obj.body
@@ -183,7 +185,9 @@ async def test_what_came_after_the_marker_and_was_not_logged_is_copied(
         cluster.delete("b")
     late = replace(held, verb=verb, body=body, resource_version=str(cluster.version), id=f"{held.id}/late")
     await bus.publish(layout.state(PART, held.key), body, late.headers())
-    await write_marker(bus, layout, replace(told, number=told.number + 1, state_sequence=told.state_sequence + 100))
+    await write_checkpoint(
+        bus, layout, replace(reported, number=reported.number + 1, state_sequence=reported.state_sequence + 100)
+    )
     assert await copied_by_next(bus, layout, cluster, "second") == 1
     versions = [version.state for version in of(await history(bus, layout, PART), "b")]
     assert [version.deleted for version in versions] == [False, deleted]
@@ -209,7 +213,7 @@ async def test_a_tombstone_that_was_swept_meanwhile_changes_nothing(
 
 
 @pytest.mark.spec("FW-505")
-async def test_a_tombstone_that_came_after_the_marker_and_was_not_logged_is_copied(
+async def test_a_tombstone_that_came_after_the_checkpoint_and_was_not_logged_is_copied(
     bus: BusConnection, layout: Layout, readings: list[Sequence[str]]
 ) -> None:
     """Of an object that came and went since, so that the same objects live as before."""
@@ -224,7 +228,7 @@ async def test_a_tombstone_that_came_after_the_marker_and_was_not_logged_is_copi
 
 
 @pytest.mark.spec("FW-505", "FW-452")
-async def test_whoever_believed_a_marker_still_notices_what_becomes_too_old(
+async def test_whoever_believed_a_checkpoint_still_notices_what_becomes_too_old(
     bus: BusConnection, layout: Layout, readings: list[Sequence[str]]
 ) -> None:
     cluster = Cluster()
@@ -273,16 +277,16 @@ async def test_what_the_history_refused_is_copied_when_it_no_longer_does(
     bus: BusConnection, layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster = Cluster()
-    answers_to_the_log_of(monkeypatch, layout, "b", Refused(TOO_LARGE, "larger than max_payload"), stored=False)
+    answers_to_the_log_of(monkeypatch, layout, "b", MessageRefusal(TOO_LARGE, "larger than max_payload"), stored=False)
     await first_publisher(bus, layout, cluster)
-    assert (await marker_of(bus, layout)).history == NEVER_READ
+    assert (await checkpoint_of(bus, layout)).history == NEVER_READ
     assert await copied_by_next(bus, layout, cluster, "second") == 1
     assert len(of(await history(bus, layout, PART), "b")) == 1
     assert await copied_by_next(bus, layout, cluster, "third") == 0
 
 
 @pytest.mark.spec("FW-505")
-async def test_the_last_version_is_told_also_where_the_answer_to_it_was_lost(
+async def test_the_last_version_is_reported_also_where_the_answer_to_it_was_lost(
     bus: BusConnection, layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else a history that was restored from before it would be believed."""
@@ -292,7 +296,7 @@ async def test_the_last_version_is_told_also_where_the_answer_to_it_was_lost(
     assert len(writes) == 2
     last = await last_message(bus, layout.history_stream, layout.log(PART, Key("ns", "c")))
     assert last is not None
-    assert (await marker_of(bus, layout)).history.last == last.sequence
+    assert (await checkpoint_of(bus, layout)).history.last == last.sequence
 
 
 @pytest.mark.spec("FW-505")
@@ -302,24 +306,24 @@ async def test_a_version_that_was_found_to_be_logged_counts_as_the_last(
     """As after a crash between the two streams, when somebody else had copied it meanwhile."""
     cluster = Cluster()
     await first_publisher(bus, layout, cluster)
-    await write_marker(bus, layout, _only_claimed(await marker_of(bus, layout)))
+    await write_checkpoint(bus, layout, _only_claimed(await checkpoint_of(bus, layout)))
     assert await copied_by_next(bus, layout, cluster, "second") == 0
     last = await last_message(bus, layout.history_stream, layout.log(PART, Key("ns", "c")))
     assert last is not None
-    assert (await marker_of(bus, layout)).history.last == last.sequence
+    assert (await checkpoint_of(bus, layout)).history.last == last.sequence
     assert len(readings) == 1
 
 
 @pytest.mark.spec("FW-505")
-async def test_while_copies_are_made_an_own_marker_vouches_for_nothing(
+async def test_while_copies_are_made_an_own_checkpoint_vouches_for_nothing(
     bus: BusConnection, layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process that dies in the middle of it would leave a marker that is not true any more."""
-    cluster, seen = Cluster(), list[Marker]()
+    """A process that dies in the middle of it would leave a checkpoint that is not true any more."""
+    cluster, seen = Cluster(), list[Checkpoint]()
     mend = Session._mend
 
-    async def mend_and_look(session: Session, found: Found) -> None:
-        seen.append(await marker_of(bus, layout))
+    async def mend_and_look(session: Session, found: StreamContents) -> None:
+        seen.append(await checkpoint_of(bus, layout))
         await mend(session, found)
 
     async with publishing(bus, widgets(), layout) as publisher:

@@ -4,6 +4,7 @@ import asyncio
 from datetime import timedelta
 
 import pytest
+from support.cache_objects import widgets
 from support.nats import eventually
 from support.publishing import (
     Cluster,
@@ -13,7 +14,6 @@ from support.publishing import (
     settles,
     unnamed_holes,
 )
-from support.world_objects import widgets
 
 from controller_runtime import Key
 from controller_runtime.log.broker.connection import BusConnection
@@ -27,7 +27,7 @@ PART = "widgets"
 
 async def test_old_tombstones_are_swept_and_a_recreation_survives(bus: BusConnection, layout: Layout) -> None:
     cluster = Cluster()
-    settings = PublisherSettings(marker_interval=0.1, sweep_interval=0.001, tombstone_age=timedelta(0))
+    settings = PublisherSettings(checkpoint_interval=0.1, sweep_interval=0.001, tombstone_age=timedelta(0))
     async with publishing(bus, widgets(), layout, settings=settings) as publisher:
         publisher.take(cluster.listing())
         for _ in range(30):
@@ -53,7 +53,7 @@ async def test_old_tombstones_are_swept_and_a_recreation_survives(bus: BusConnec
 @pytest.mark.spec("FW-407")
 async def test_a_sweep_asks_before_each_removal_whether_it_still_may(bus: BusConnection, layout: Layout) -> None:
     cluster = Cluster()
-    settings = PublisherSettings(marker_interval=0.1, sweep_interval=0.5, tombstone_age=timedelta(0))
+    settings = PublisherSettings(checkpoint_interval=0.1, sweep_interval=0.5, tombstone_age=timedelta(0))
     running: list[Publisher] = []
 
     def until_the_first() -> float:
@@ -72,13 +72,13 @@ async def test_a_sweep_asks_before_each_removal_whether_it_still_may(bus: BusCon
 
 async def test_young_tombstones_stay(bus: BusConnection, layout: Layout) -> None:
     cluster = Cluster()
-    settings = PublisherSettings(marker_interval=0.05, sweep_interval=0.02)
+    settings = PublisherSettings(checkpoint_interval=0.05, sweep_interval=0.02)
     async with publishing(bus, widgets(), layout, settings=settings) as publisher:
         publisher.take(cluster.listing())
         publisher.take(cluster.put("a"))
         publisher.take(cluster.delete("a"))
         await settles(bus, layout, PART, cluster, publisher)
-        await eventually(lambda: publisher.statistics.markers > 6, "time passes")
+        await eventually(lambda: publisher.statistics.checkpoints > 6, "time passes")
     assert (await all_states(bus, layout, PART))[Key("ns", "a")].deleted
 
 
@@ -92,7 +92,7 @@ async def test_a_sweep_looks_no_further_than_the_first_tombstone_that_is_too_you
         asked.append(sequence)
         return await message_at(connection, stream, sequence)
 
-    settings = PublisherSettings(marker_interval=0.1, sweep_interval=0.02, compare_interval=3600.0)
+    settings = PublisherSettings(checkpoint_interval=0.1, sweep_interval=0.02, compare_interval=3600.0)
     async with publishing(bus, widgets(), layout, settings=settings) as publisher:
         publisher.take(cluster.listing())
         for number in range(20):
@@ -107,14 +107,14 @@ async def test_a_sweep_looks_no_further_than_the_first_tombstone_that_is_too_you
 @pytest.mark.spec("FW-462")
 async def test_of_many_tombstones_the_oldest_go_sooner(bus: BusConnection, layout: Layout) -> None:
     cluster = Cluster()
-    settings = PublisherSettings(marker_interval=0.1, sweep_interval=0.05, tombstones=3, crowded_age=timedelta(0))
+    settings = PublisherSettings(checkpoint_interval=0.1, sweep_interval=0.05, tombstones=3, crowded_age=timedelta(0))
     async with publishing(bus, widgets(), layout, settings=settings) as publisher:
         publisher.take(cluster.listing())
         for number in range(20):
             publisher.take(cluster.put(f"w{number}"))
             publisher.take(cluster.delete(f"w{number}"))
         await eventually(lambda: publisher.statistics.swept == 17, "all but three are swept")
-        markers = publisher.statistics.markers
-        await eventually(lambda: publisher.statistics.markers > markers + 2, "time passes")
+        checkpoints = publisher.statistics.checkpoints
+        await eventually(lambda: publisher.statistics.checkpoints > checkpoints + 2, "time passes")
     left = await all_states(bus, layout, PART)
     assert set(left) == {Key("ns", f"w{number}") for number in (17, 18, 19)}

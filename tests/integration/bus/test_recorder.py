@@ -88,7 +88,7 @@ async def test_the_end_of_the_process_loses_no_record(bus: BusConnection, layout
 
 
 @pytest.mark.spec("FW-450")
-async def test_what_the_end_does_lose_is_told_in_one_line() -> None:
+async def test_what_the_end_does_lose_is_reported_in_one_line() -> None:
     async with connected(f"nats://127.0.0.1:{free_port()}") as bus:
         recorder = Recorder(bus, "serving", layout=new_layout())
         async with running(recorder):
@@ -102,7 +102,7 @@ async def test_what_the_end_does_lose_is_told_in_one_line() -> None:
 
 
 @pytest.mark.spec("FW-450")
-async def test_without_a_broker_the_newest_records_are_kept_and_the_others_told() -> None:
+async def test_without_a_broker_the_newest_records_are_kept_and_the_others_reported() -> None:
     server, layout = NatsServer(), new_layout()
     async with connected(server.url) as bus:
         recorder = Recorder(bus, "serving", layout=layout, buffer=10 * len(b"{}"))
@@ -140,7 +140,7 @@ async def test_a_full_disk_loses_no_record_once_there_is_room_again(tmp_path: Pa
 
 
 @pytest.mark.spec("FW-450")
-async def test_what_a_full_disk_does_lose_is_told_with_the_reason(tmp_path: Path) -> None:
+async def test_what_a_full_disk_does_lose_is_reported_with_the_reason(tmp_path: Path) -> None:
     layout = new_layout()
     async with full_broker(tmp_path, layout) as bus:
         asked = bus.statistics.published
@@ -150,13 +150,13 @@ async def test_what_a_full_disk_does_lose_is_told_with_the_reason(tmp_path: Path
                 take(recorder, 30, b"x" * 1000)
                 await eventually(lambda: bus.statistics.published > asked + 2, "the broker has refused")
             await recorder.flush(0.1)
-        told = [line for line in logs if "lost" in line["event"]]
-        assert sum(line["count"] for line in told) == recorder.statistics.lost == 30 - await stored(bus, layout)
-        assert "insufficient resources" in told[-1]["cause"]
+        reported = [line for line in logs if "lost" in line["event"]]
+        assert sum(line["count"] for line in reported) == recorder.statistics.lost == 30 - await stored(bus, layout)
+        assert "insufficient resources" in reported[-1]["cause"]
 
 
 @pytest.mark.spec("FW-450")
-async def test_a_record_that_the_broker_will_never_take_is_told_and_holds_up_no_other(
+async def test_a_record_that_the_broker_will_never_take_is_reported_and_holds_up_no_other(
     bus: BusConnection, layout: Layout
 ) -> None:
     recorder = Recorder(bus, "serving", layout=layout)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from support.bus_source import Source
+from support.cache_objects import widgets
 from support.nats import eventually
 from support.proofs import PART, PATIENT, filled, following, running
 from support.publishing import settles
-from support.world_objects import widgets
 
 from controller_runtime import JsonObject, Key, Part, Resource, dumps, loads
 from controller_runtime.log.broker.connection import BusConnection, PubAck
@@ -75,13 +75,13 @@ async def test_a_replaced_message_is_found_by_the_consumer_and_repaired_by_the_p
     cluster = filled()
     async with running(bus, layout, cluster, answers=answers) as publisher, following(bus, layout, part) as fed:
         await settles(bus, layout, PART, cluster, publisher)
-        await eventually(lambda: fed.world.is_fresh(part), "fresh")
+        await eventually(lambda: fed.cache.is_fresh(part), "fresh")
         fed.feed.listen(lambda _: publisher.reread())
         sessions = publisher.statistics.sessions
         await replace_message(bus, layout, "w3", body, headers)
         await eventually(lambda: publisher.statistics.sessions > sessions, "compared")
         await settles(bus, layout, PART, cluster, publisher)
-        await eventually(lambda: fed.world.is_fresh(part) and fed.content(part) == cluster.objects, "agreed again")
+        await eventually(lambda: fed.cache.is_fresh(part) and fed.content(part) == cluster.objects, "agreed again")
 
 
 @pytest.mark.spec("FW-483")
@@ -92,10 +92,10 @@ async def test_a_version_that_no_list_ever_had_is_repaired_once_the_store_says_s
     cluster = filled()
     async with running(bus, layout, cluster) as publisher, following(bus, layout, part) as fed:
         await settles(bus, layout, PART, cluster, publisher)
-        await eventually(lambda: fed.world.is_fresh(part), "fresh")
+        await eventually(lambda: fed.cache.is_fresh(part), "fresh")
         fed.feed.listen(lambda _: publisher.reread())
         await replace_message(bus, layout, "w3", FORGED, {"Aim-Rv": "999999"})
-        await eventually(lambda: fed.world.is_fresh(part) and fed.content(part) == cluster.objects, "agreed again")
+        await eventually(lambda: fed.cache.is_fresh(part) and fed.content(part) == cluster.objects, "agreed again")
         await settles(bus, layout, PART, cluster, publisher)
 
 
@@ -103,16 +103,16 @@ async def test_a_version_that_no_list_ever_had_is_repaired_once_the_store_says_s
 async def test_a_consumer_that_goes_on_disagreeing_has_the_stream_read_again_once_per_snapshot(
     bus: BusConnection, layout: Layout, part: Part[Resource]
 ) -> None:
-    source, told = Source(bus, layout), list[Part[Any]]()
+    source, reported = Source(bus, layout), list[Part[Any]]()
     source.change("never-published")
     source.sequences[Key("ns", "never-published")] = 77
     async with following(bus, layout, part, cluster="c", settings=replace(PATIENT, restage=600)) as fed:
-        fed.feed.listen(told.append)
+        fed.feed.listen(reported.append)
         async with asyncio.TaskGroup() as group:
             marking = group.create_task(source.keep_marking())
             await eventually(lambda: fed.statistics.projection.disagreed >= 5, "disagrees with every marker")
             marking.cancel()
-        assert (told, fed.statistics.projection.restaged) == ([part], 1)
+        assert (reported, fed.statistics.projection.restaged) == ([part], 1)
 
 
 @pytest.mark.spec("FW-483")

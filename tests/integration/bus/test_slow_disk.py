@@ -6,10 +6,10 @@ from contextlib import AsyncExitStack
 from urllib.parse import urlsplit
 
 import pytest
+from support.cache_objects import widgets
 from support.nats import connected, eventually
 from support.publishing import QUICK, Cluster, agrees, publishing
 from support.slow_disk import slow_disk
-from support.world_objects import widgets
 
 from controller_runtime.log.broker.connection import BusConnection, Unknown
 from controller_runtime.log.wire.subjects import Layout
@@ -38,10 +38,10 @@ async def test_a_slow_disk_makes_nothing_happen_twice(nats_server: str, bus: Bus
             publisher = await stack.enter_async_context(publishing(slow, widgets(part), layout, settings=QUICK))
             publisher.take(cluster.listing())
             publishers.append(publisher)
-        await eventually(lambda: all(one.statistics.markers for one in publishers), "all is published", within=60)
+        await eventually(lambda: all(one.statistics.checkpoints for one in publishers), "all is published", within=60)
         counts = [one.statistics for one in publishers]
         assert [(one.rereads, one.sessions, one.copied) for one in counts] == [(0, 1, 0)] * PARTS
-        written = 2 * PARTS * OBJECTS + sum(one.markers for one in counts)
+        written = 2 * PARTS * OBJECTS + sum(one.checkpoints for one in counts)
         assert written <= disk.syncs <= written + PARTS, "a marker of each may be under way"
         for part, cluster in clusters.items():
             assert await agrees(bus, layout, part, cluster)

@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import pytest
 from structlog.testing import capture_logs
+from support.cache_objects import widgets
 from support.nats import TEST_LIMITS, connected, eventually, new_layout
 from support.proofs import PART, filled
 from support.publishing import QUICK, publishing, settles
-from support.world_objects import widgets
 
 from controller_runtime import JsonObject
 from controller_runtime.log.broker.connection import BusConnection
 from controller_runtime.log.broker.streams import StreamMismatchError, ensure_streams
-from controller_runtime.log.publish.keeper import StreamKeeper
+from controller_runtime.log.publish.stream_reconciler import StreamReconciler
 from controller_runtime.log.wire.subjects import Layout
 
 
@@ -34,11 +34,11 @@ def name_of(layout: Layout, which: str) -> str:
 
 
 @asynccontextmanager
-async def keeping(bus: BusConnection, layout: Layout, *, governs: bool) -> AsyncIterator[StreamKeeper]:
-    keeper = StreamKeeper(bus, TEST_LIMITS, governs=governs, layout=layout, interval=0.1)
-    task = asyncio.create_task(keeper.run())
+async def keeping(bus: BusConnection, layout: Layout, *, governs: bool) -> AsyncIterator[StreamReconciler]:
+    reconciler = StreamReconciler(bus, TEST_LIMITS, governs=governs, layout=layout, interval=0.1)
+    task = asyncio.create_task(reconciler.run())
     try:
-        yield keeper
+        yield reconciler
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -65,7 +65,7 @@ async def test_the_governing_service_repairs_each_setting_and_names_it(
 ) -> None:
     stream = name_of(layout, which)
     wanted = await config(bus, stream)
-    async with keeping(bus, layout, governs=True) as keeper:
+    async with keeping(bus, layout, governs=True) as reconciler:
         for changed in CHANGES:
             with capture_logs() as logs:
                 await change(bus, stream, changed)
@@ -74,7 +74,7 @@ async def test_the_governing_service_repairs_each_setting_and_names_it(
                     return await config(bus, stream) == wanted
 
                 await eventually(repaired, f"{changed} is repaired")
-                await eventually(lambda: not keeper.faults, "well again")
+                await eventually(lambda: not reconciler.faults, "well again")
             [named] = [line for line in logs if line["event"] == "a stream was changed"]
             assert named["stream"] == stream
             assert next(iter(changed)) in named["found"]
@@ -108,10 +108,10 @@ async def test_a_sealed_stream_is_named_with_the_command_that_helps(
     async with publishing(bus, widgets(), layout, settings=replace(QUICK, governs=governs)) as publisher:
         publisher.take(cluster.listing())
         await settles(bus, layout, PART, cluster, publisher)
-        async with keeping(bus, layout, governs=governs) as keeper:
+        async with keeping(bus, layout, governs=governs) as reconciler:
             await change(bus, stream, {"sealed": True})
-            await eventually(lambda: bool(keeper.faults), "named")
-            [fault] = keeper.faults
+            await eventually(lambda: bool(reconciler.faults), "named")
+            [fault] = reconciler.faults
             assert f"nats stream rm {stream} --force" in fault.remedy
             # Only what the publisher uses ends its vouching by itself; the alarm of a process ends it in each case.
             if which == "state":
@@ -119,7 +119,7 @@ async def test_a_sealed_stream_is_named_with_the_command_that_helps(
             # The command, and the service that governs.
             await bus.api(f"STREAM.DELETE.{stream}")
             async with keeping(bus, layout, governs=True):
-                await eventually(lambda: not keeper.faults, "re-created")
+                await eventually(lambda: not reconciler.faults, "re-created")
                 publisher.take(cluster.put("another"))
                 await settles(bus, layout, PART, cluster, publisher)
 
@@ -136,7 +136,7 @@ async def test_a_service_that_does_not_govern_creates_and_changes_nothing(nats_s
             await ensure_streams(bus, layout, TEST_LIMITS)
             await settles(bus, layout, PART, cluster, publisher)
             await change(bus, layout.state_stream, {"max_msgs": 1000})
-            await eventually(lambda: "max_msgs is 1000" in str(publisher.statistics.interrupted_by), "not vouched for")
+            await eventually(lambda: "max_msgs is 1000" in str(publisher.statistics.interrupted_by), "not confirmed")
             assert (await config(bus, layout.state_stream))["max_msgs"] == 1000
             await change(bus, layout.state_stream, {"max_msgs": -1})
             await settles(bus, layout, PART, cluster, publisher)
@@ -161,8 +161,8 @@ async def test_a_publisher_of_the_governing_service_repairs_before_it_vouches_ag
 async def test_what_breaks_nothing_is_named_and_publishing_goes_on(bus: BusConnection, layout: Layout) -> None:
     cluster = filled()
     await change(bus, layout.history_stream, {"deny_delete": True, "deny_purge": True})
-    async with publishing(bus, widgets(), layout) as publisher, keeping(bus, layout, governs=True) as keeper:
+    async with publishing(bus, widgets(), layout) as publisher, keeping(bus, layout, governs=True) as reconciler:
         publisher.take(cluster.listing())
         await settles(bus, layout, PART, cluster, publisher)
-        await eventually(lambda: bool(keeper.faults), "named")
-        assert "deny_delete" in keeper.faults[0].cause
+        await eventually(lambda: bool(reconciler.faults), "named")
+        assert "deny_delete" in reconciler.faults[0].cause

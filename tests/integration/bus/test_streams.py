@@ -17,8 +17,8 @@ from controller_runtime.log.broker.connection import (
     BusConnection,
     ConnectionState,
     Message,
+    MessageRefusal,
     PubAck,
-    Refused,
     Unknown,
     WrongSequence,
 )
@@ -112,7 +112,7 @@ async def test_an_object_of_three_mebibytes_is_stored_and_more_than_four_refused
 ) -> None:
     subject = f"{layout.root}.state.pods.ns.big"
     assert isinstance(await bus.publish(subject, b"x" * (3 << 20), {}), PubAck)
-    assert isinstance(await bus.publish(subject, b"x" * (5 << 20), {}), Refused)
+    assert isinstance(await bus.publish(subject, b"x" * (5 << 20), {}), MessageRefusal)
 
 
 @pytest.mark.spec("FW-460", "FW-489")
@@ -169,7 +169,7 @@ async def test_reads(bus: BusConnection, layout: Layout) -> None:
     assert await last_message(bus, layout.state_stream, subjects[0]) is None
 
 
-async def test_a_missing_stream_is_told(bus: BusConnection) -> None:
+async def test_a_missing_stream_is_reported(bus: BusConnection) -> None:
     with pytest.raises(BusApiError):
         await stream_state(bus, "NO_SUCH_STREAM")
     assert isinstance(await bus.publish("no.such.stream", b"", {}), Unknown)
@@ -210,7 +210,7 @@ def with_user(url: str, user: str) -> str:
     return url.replace("nats://", f"nats://{user}@")
 
 
-async def test_a_denied_permission_is_told_and_not_taken_for_a_timeout() -> None:
+async def test_a_denied_permission_is_reported_and_not_taken_for_a_timeout() -> None:
     async with (
         NatsServer(extra_config=AUTHORIZATION) as server,
         connected(with_user(server.url, "limited:secret")) as connection,
@@ -225,7 +225,7 @@ async def test_a_denied_permission_is_told_and_not_taken_for_a_timeout() -> None
         assert connection.connected
 
 
-async def test_wrong_credentials_are_told_while_it_keeps_trying() -> None:
+async def test_wrong_credentials_are_reported_while_it_keeps_trying() -> None:
     async with (
         NatsServer(extra_config=AUTHORIZATION) as server,
         connected(with_user(server.url, "limited:wrong")) as connection,
@@ -299,6 +299,6 @@ async def test_headers_count_against_the_largest_message(bus: BusConnection, lay
     """One byte too many, and the broker would close the connection for good."""
     subject, headers, limit = layout.sync("pods"), {"Aim-Note": "é"}, 4 << 20
     body = limit - len("NATS/1.0\r\nAim-Note: é\r\n\r\n".encode())
-    assert isinstance(await bus.publish(subject, b"x" * (body + 1), headers), Refused)
+    assert isinstance(await bus.publish(subject, b"x" * (body + 1), headers), MessageRefusal)
     assert isinstance(await bus.publish(subject, b"x" * body, headers), PubAck)
     assert bus.session == 1

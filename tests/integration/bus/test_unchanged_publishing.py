@@ -1,9 +1,9 @@
 """Versions that say nothing new, on a broker: what is not published, what is not logged, and that no hole shows."""
 
 import pytest
+from support.cache_objects import WIDGET
 from support.nats import eventually
 from support.publishing import Cluster, all_states, history, of, publishing, unnamed_holes
-from support.world_objects import WIDGET
 
 from controller_runtime import JsonObject, Key, Part, Resource
 from controller_runtime.log.broker.connection import BusConnection
@@ -44,7 +44,7 @@ async def test_heartbeats_cost_the_broker_nothing_and_no_comparison_takes_them_f
         cluster.put(f"n{number}", pulse=0)
     async with publishing(bus, part, layout) as publisher:
         publisher.take(cluster.listing())
-        await eventually(lambda: publisher.statistics.markers > 1, "vouched for")
+        await eventually(lambda: publisher.statistics.checkpoints > 1, "confirmed")
         epoch = publisher.epoch
         for pulse in range(1, 6):
             for number in range(20):
@@ -55,14 +55,14 @@ async def test_heartbeats_cost_the_broker_nothing_and_no_comparison_takes_them_f
         publisher.take(cluster.listing())
         sessions = publisher.statistics.sessions
         await eventually(lambda: publisher.statistics.sessions > sessions, "compared")
-        markers = publisher.statistics.markers
-        await eventually(lambda: publisher.statistics.markers > markers + 1, "vouched for again")
+        checkpoints = publisher.statistics.checkpoints
+        await eventually(lambda: publisher.statistics.checkpoints > checkpoints + 1, "vouched for again")
         assert (publisher.statistics.published, publisher.epoch) == (20, epoch)
     # Another process finds the stream in order as well.
     cluster.put("n1", pulse=100)
     async with publishing(bus, part, layout, source="second") as publisher:
         publisher.take(cluster.listing())
-        await eventually(lambda: publisher.statistics.markers > 1, "vouched for")
+        await eventually(lambda: publisher.statistics.checkpoints > 1, "confirmed")
         publisher.take(cluster.put("n2", pulse=101, colour="red"))
         await eventually(lambda: publisher.statistics.published == 1, "a change is published")
         assert publisher.epoch == epoch
@@ -125,7 +125,7 @@ async def test_what_was_spared_is_logged_once_its_predecessor_is_too_old_to_be_k
     await bus.api(f"STREAM.PURGE.{layout.history_stream}")
     async with publishing(bus, part, layout, source="second") as publisher:
         publisher.take(cluster.listing())
-        await eventually(lambda: publisher.statistics.markers > 0, "vouched for")
+        await eventually(lambda: publisher.statistics.checkpoints > 0, "confirmed")
         assert publisher.statistics.copied == 1
     async with publishing(bus, part, layout, source="third") as publisher:
         publisher.take(cluster.listing())

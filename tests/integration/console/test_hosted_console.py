@@ -15,7 +15,7 @@ import aiohttp
 import pytest
 from starlette.applications import Starlette
 from support.console_objects import service
-from support.console_site import Feed, told
+from support.console_site import Feed, reported
 from support.controlplane import RawApi
 from support.hosted_console import NAME, Browser, Time, browser, hosted_console, port_of
 from support.nats import eventually
@@ -53,7 +53,7 @@ async def house(controlplane: ControlPlane, tmp_path: Path) -> AsyncIterator[Hou
     clock = Time()
     connection = Connection(controlplane.url, NoCredentials())
     async with (
-        told(tmp_path, [service("team-a", "chat")]) as (broker, feed),
+        reported(tmp_path, [service("team-a", "chat")]) as (broker, feed),
         hosted_console(broker.url, connection, clock) as address,
     ):
         yield House(address, clock, feed)
@@ -106,16 +106,16 @@ async def test_who_logs_in_again_ends_the_session_before(house: House, ada: Brow
 
 
 @pytest.mark.spec("FW-709")
-async def test_who_comes_with_the_cookie_of_another_pod_is_told_and_led_back(
+async def test_who_comes_with_the_cookie_of_another_pod_is_reported_and_led_back(
     house: House, ada: Browser, api: RawApi
 ) -> None:
     page = "/objects/aimservices/team-a/chat"
     assert "session has ended" not in (await ada.get(page)).text
     ada.session.cookie_jar.update_cookies({f"__Host-aim-console-{port_of(house.address)}": "of-another-pod"})
-    told_so = await ada.get(page)
-    assert told_so.status == 401
-    assert "Your session has ended" in told_so.text
-    assert f'name="next" value="{page}"' in told_so.text
+    reported_so = await ada.get(page)
+    assert reported_so.status == 401
+    assert "Your session has ended" in reported_so.text
+    assert f'name="next" value="{page}"' in reported_so.text
     entered = await ada.log_in(await planted_token(api, "default", "ada"), page)
     assert (entered.status, entered.headers["location"]) == (303, page)
     assert (await ada.get(page)).status == 200
@@ -128,13 +128,13 @@ async def test_a_bad_token_is_refused_with_a_line_and_many_with_a_time_to_wait(
     token = await planted_token(api, "default", "ada")
     refused = await ada.log_in("forged")
     assert (refused.status, ada.cookies) == (401, {})
-    assert refused.told == "the API server does not know this token: it may have expired, or be of another cluster"
+    assert refused.reported == "the API server does not know this token: it may have expired, or be of another cluster"
     assert "forged" not in refused.text
     for n in range(OF_AN_ADDRESS[0] - 1):
         assert (await ada.get("/", authorization=f"Bearer forged-{n}")).status == 401
     late = await ada.log_in(token)
     assert (late.status, late.headers["retry-after"]) == (429, "2")
-    assert late.told == "too many tokens that the API server does not know; try again in 2 s"
+    assert late.reported == "too many tokens that the API server does not know; try again in 2 s"
     house.clock.passed += OF_AN_ADDRESS[1]
     assert (await ada.log_in(token)).status == 303
 
@@ -243,7 +243,7 @@ async def test_while_the_api_server_is_away_nothing_is_shown(
         house.clock.passed += KNOWN_SECONDS + 1
         page = await ada.get("/")
         assert (page.status, "team-a/chat" in page.text) == (503, False)
-        assert (await ada.log_in(token)).told == (
+        assert (await ada.log_in(token)).reported == (
             "the API server cannot be asked who you are; the log of the console says why"
         )
         house.clock.passed += REVIEWED_SECONDS
@@ -272,7 +272,7 @@ async def started(folder: Path, nats_url: str, *options: str) -> AsyncIterator[a
 
 
 @pytest.mark.spec("FW-677", "FW-680")
-async def test_the_command_serves_before_the_broker_is_there_and_ends_when_it_is_told_to(
+async def test_the_command_serves_before_the_broker_is_there_and_ends_when_it_is_asked_to(
     controlplane: ControlPlane, api: RawApi, tmp_path: Path
 ) -> None:
     kubeconfig = tmp_path / "kubeconfig"
@@ -335,7 +335,7 @@ async def test_it_ends_with_its_server_and_with_what_it_knows_so_that_it_is_star
             serving = asyncio.ensure_future(serve_until(stop, server, present))
             yield server, present, serving
 
-    async with told(tmp_path) as (broker, _):
+    async with reported(tmp_path) as (broker, _):
         async with parts(broker.url) as (server, _, serving), asyncio.timeout(PATIENCE):
             server._server.stop()
             with pytest.raises(UnreachableError, match="the server of the pages has ended"):
@@ -360,7 +360,7 @@ async def test_on_the_loopback_it_ends_as_well_when_nothing_more_is_learnt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Mirror, "_move", _fault)
-    async with ControlPlane() as plane, told(tmp_path) as (broker, _), asyncio.timeout(PATIENCE):
+    async with ControlPlane() as plane, reported(tmp_path) as (broker, _), asyncio.timeout(PATIENCE):
         kubeconfig = tmp_path / "kubeconfig"
         kubeconfig.write_text(plane.kubeconfig())
         with pytest.raises(ExceptionGroup) as raised:
@@ -379,7 +379,7 @@ async def test_on_the_loopback_it_ends_as_well_when_nothing_more_is_learnt(
     ],
     ids=str,
 )
-async def test_what_is_wrong_with_its_options_is_told_in_a_line(
+async def test_what_is_wrong_with_its_options_is_reported_in_a_line(
     controlplane: ControlPlane, tmp_path: Path, options: list[str], code: int, said: str
 ) -> None:
     kubeconfig = tmp_path / "kubeconfig"

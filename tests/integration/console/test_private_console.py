@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import aiohttp
 import pytest
 from support.console_objects import service
-from support.console_site import Feed, told
+from support.console_site import Feed, reported
 from support.nats import eventually
 
 from aim_cli.console import app
@@ -44,7 +44,7 @@ async def opened(tmp_path: Path, namespace: str | None) -> AsyncIterator[House]:
     async def review(body: JsonObject) -> JsonObject:
         return {"status": {"allowed": body["spec"]["resourceAttributes"].get("namespace") == namespace}}
 
-    async with told(tmp_path, [service("team-a", "chat")]) as (broker, feed), mirror(broker.url) as present:
+    async with reported(tmp_path, [service("team-a", "chat")]) as (broker, feed), mirror(broker.url) as present:
         port = free_port()
         console = Console(present, PrivateDoor(Access(review), TOKEN))
         running = asyncio.ensure_future(HttpServer(console.application(), Address("127.0.0.1", port)).run())

@@ -4,15 +4,16 @@ import random
 from collections import Counter
 
 import pytest
-from support.builders import NOW, make
+from support.builders import make
 from support.discovery_bench import DiscoveryBench, discovery_bench
-from support.discovery_world import cluster_template, template
+from support.discovery_cache import cluster_template, template
 
 from aim_discovery.templates.slots import joined
 from aim_domain.labels import ANNOTATION_PAUSED
 from aim_domain.parts import CLUSTER_TEMPLATES, DISCOVERY_JOBS, NAMESPACES, TEMPLATES
 from controller_runtime import Key, timestamp
 from controller_runtime.kinds import NAMESPACE as NAMESPACE_KIND
+from controller_runtime.testing import NOW
 
 PAUSE = {"metadata": {"annotations": {ANNOTATION_PAUSED: "true"}}}
 
@@ -102,7 +103,7 @@ async def test_whatever_happens_no_slot_is_left_to_nobody(seed: int) -> None:
         done: Counter[str] = Counter()
         for _ in range(30):
             event = chance.choice(["arrive", "end", "end", "vanish", "pause", "go on", "delete", "wait"])
-            local = [entry.key for entry in bench.world.all(TEMPLATES)]
+            local = [entry.key for entry in bench.cache.all(TEMPLATES)]
             if event == "arrive":
                 await bench.create(TEMPLATES, template(f"n{born}", profileId=str(born)))
                 born += 1
@@ -128,8 +129,8 @@ def check(bench: DiscoveryBench) -> None:
     active = bench.owners()
     assert len(active) <= bench.limit
     now = bench.workers["service-template"]._now()
-    local = (entry.object for entry in bench.world.all(TEMPLATES))
-    shared = (entry.object for entry in bench.world.all(CLUSTER_TEMPLATES))
+    local = (entry.object for entry in bench.cache.all(TEMPLATES))
+    shared = (entry.object for entry in bench.cache.all(CLUSTER_TEMPLATES))
     objects = [obj for obj in (*local, *shared) if obj is not None]
     waiting = [obj.name for obj in objects if (since := joined(obj)) is not None and since <= now]
     assert len(active) == bench.limit or set(waiting) <= set(active), "a free slot, and somebody waits for one"

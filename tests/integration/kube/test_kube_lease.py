@@ -312,7 +312,7 @@ async def test_a_stopping_leader_lets_the_next_one_in_at_once(cluster: Cluster) 
     async with running(first):
         async with asyncio.timeout(60):
             await first.gained()
-    await first.lost()
+    await first.wait_lost()
     assert not first.is_leader
     assert cluster.spec["holderIdentity"] == ""
     assert "renewTime" not in cluster.spec
@@ -335,7 +335,7 @@ async def test_a_renewal_that_hangs_ends_leadership_at_the_deadline() -> None:
         async with running(elector), asyncio.timeout(20):
             await elector.gained()
             store.fails_with = watch_answer(then_hang=True)
-            await elector.lost()
+            await elector.wait_lost()
             store.fails_with = None
             await elector.gained()
 

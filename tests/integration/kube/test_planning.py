@@ -39,7 +39,7 @@ async def planned(controlplane: ControlPlane, folder: Path, text: str, nats_url:
     return await asyncio.to_thread(ask)
 
 
-def told(answer: Answer) -> JsonObject:
+def reported(answer: Answer) -> JsonObject:
     """Of the only object."""
     assert isinstance(answer.data, dict)
     (one,) = answer.data["objects"]
@@ -52,26 +52,26 @@ async def test_nothing_is_written_and_what_is_there_is_known(
     controlplane: ControlPlane, api: RawApi, tmp_path: Path
 ) -> None:
     text = SERVICE.format(name="chat", more="")
-    assert told(await planned(controlplane, tmp_path, text))["would"] == "created"
+    assert reported(await planned(controlplane, tmp_path, text))["would"] == "created"
     for plural in ("aimservices", "aimmodels"):
         assert (await api.get(f"{OWN}/{plural}")).body["items"] == []
     await api.created(f"{OWN}/aimservices", yaml.safe_load(text))
-    assert told(await planned(controlplane, tmp_path, text))["would"] == "unchanged"
+    assert reported(await planned(controlplane, tmp_path, text))["would"] == "unchanged"
     changed = SERVICE.format(name="chat", more=", replicas: 3")
-    assert told(await planned(controlplane, tmp_path, changed))["would"] == "changed"
+    assert reported(await planned(controlplane, tmp_path, changed))["would"] == "changed"
     assert (await api.get(f"{OWN}/aimservices/chat")).body["spec"].get("replicas") != 3
 
 
 @pytest.mark.spec("FW-613")
 async def test_the_api_server_says_why_it_would_refuse(controlplane: ControlPlane, tmp_path: Path) -> None:
     found = await planned(controlplane, tmp_path, SERVICE.format(name="chat", more=", bogus: 1"))
-    assert "bogus" in told(found)["refused"]
+    assert "bogus" in reported(found)["refused"]
     assert isinstance(found.data, dict)
     assert found.data["steps"] == []
 
 
 @pytest.mark.spec("FW-613")
-async def test_what_is_not_known_is_told(controlplane: ControlPlane, api: RawApi, tmp_path: Path) -> None:
+async def test_what_is_not_known_is_reported(controlplane: ControlPlane, api: RawApi, tmp_path: Path) -> None:
     text = SERVICE.format(name="chat", more="")
     assert "not known without the event log" in " ".join((await planned(controlplane, tmp_path, text)).remarks)
     forbidden = {"fault": {"kind": "error", "code": 403}, "verbs": ["list", "apply"]}
@@ -80,7 +80,7 @@ async def test_what_is_not_known_is_told(controlplane: ControlPlane, api: RawApi
         assert (await api.post("/debug/faults", {**forbidden, "resources": [group]})).status == 201
     answer = await planned(controlplane, tmp_path, text, "nats://127.0.0.1:9")
     remarks = "\n".join(answer.remarks)
-    assert told(answer)["would"] == "created"
+    assert reported(answer)["would"] == "created"
     assert "not known: whether the API server takes AIMService default/chat: " in remarks
     assert "not known: aimservices: " in remarks
     assert "not known: nodes: " in remarks
@@ -93,7 +93,7 @@ async def test_what_may_not_be_read_is_not_taken_for_absent(
 ) -> None:
     async def reasons() -> list[str]:
         named = SERVICE.replace('image: "registry.example/qwen:1"', "name: qwen").format(name="chat", more="")
-        conditions = told(await planned(controlplane, tmp_path, named))["conditions"]
+        conditions = reported(await planned(controlplane, tmp_path, named))["conditions"]
         return [one["reason"] for one in conditions if one["type"] == "ModelReady"]
 
     assert await reasons() == ["ModelNotFound"]

@@ -92,10 +92,10 @@ async def test_names_are_those_of_the_cluster(controlplane: ControlPlane, api: R
     await found(["chat-default"], "logs", "--kubeconfig", str(kubeconfig), "ch")
     await found(["team"], "why", "-n", "te", **cluster)
 
-    async def is_told() -> bool:
+    async def is_reported() -> bool:
         return await offered_to_kubectl("why", "aimsvc", "ch", **cluster) == ["chat-default", ":4"]
 
-    await eventually(is_told, "kubectl is told the same")
+    await eventually(is_reported, "kubectl reports the same")
     assert await offered_to_kubectl("why", "aimsvc", "none", **cluster) == [":4"]
 
 
@@ -116,9 +116,9 @@ async def served(answer: object, folder: Path, exits: AsyncExitStack) -> Path:
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     cluster = {"name": "c", "cluster": {"server": f"http://127.0.0.1:{runner.addresses[0][1]}"}}
     users, contexts = [{"name": "u", "user": {}}], [{"name": "c", "context": {"cluster": "c", "user": "u"}}]
-    told = {"clusters": [cluster], "users": users, "contexts": contexts, "current-context": "c"}
+    reported = {"clusters": [cluster], "users": users, "contexts": contexts, "current-context": "c"}
     kubeconfig = folder / "kubeconfig"
-    kubeconfig.write_text(yaml.safe_dump(told), encoding="utf-8")
+    kubeconfig.write_text(yaml.safe_dump(reported), encoding="utf-8")
     return kubeconfig
 
 

@@ -111,10 +111,10 @@ async def test_pods_that_may_not_be_listed_are_not_none(cluster: Cluster) -> Non
 async def test_a_part_that_may_not_be_read_is_left_out_and_named(cluster: Cluster) -> None:
     cluster.refuse("/aimclustermodels", "/leases", "/nodes", "/jobs")
     out, remarks = await cluster.ask(["status", "-n", "default", "-o", "json"], 0)
-    told = json.loads(out)
-    assert told["counts"]["AIMService"]
-    assert "AIMClusterModel" not in told["counts"]
-    assert told.keys() == {"attention", "counts"}
+    reported = json.loads(out)
+    assert reported["counts"]["AIMService"]
+    assert "AIMClusterModel" not in reported["counts"]
+    assert reported.keys() == {"attention", "counts"}
     assert all(f"not known: {what}: {FORBIDDEN}\n" in remarks for what in ("aimclustermodels", "leases", "nodes"))
     out, _ = await cluster.ask(["status", "-n", "default"], 0)
     assert out.startswith("nothing needs attention of what you may read\n")
@@ -131,9 +131,9 @@ async def test_a_volume_whose_users_may_not_be_read_is_not_free(cluster: Cluster
     assert out.count("not known") == 2, "neither why it is kept, nor the limit"
     assert "evicted" not in out
     out, _ = await cluster.ask(["cache", "-n", "default", "-o", "json"], 0)
-    told = json.loads(out)
-    assert "kept" not in told["artifacts"][0]["volume"]
-    assert "limit" not in told["limits"][0]
+    reported = json.loads(out)
+    assert "kept" not in reported["artifacts"][0]["volume"]
+    assert "limit" not in reported["limits"][0]
 
 
 @pytest.mark.spec("FW-732", "FW-612")
@@ -185,8 +185,8 @@ async def test_a_pod_whose_words_may_not_be_read_has_not_said_nothing(cluster: C
     }
     await cluster.kube.create(kinds.POD, pod, "user")
     status = {"containerStatuses": [{"name": "model", "state": {"running": {}}, "ready": True, "restartCount": 0}]}
-    told = {**pod, "status": {"phase": "Running", **status}}
-    await cluster.kube.apply(kinds.POD, told, "user", subresource="status")
+    reported = {**pod, "status": {"phase": "Running", **status}}
+    await cluster.kube.apply(kinds.POD, reported, "user", subresource="status")
     cluster.refuse("/pods/p/log")
     out, remarks = await cluster.ask(["logs", "default/chat"], 4)
     assert out == ""
@@ -222,9 +222,9 @@ async def test_a_plan_reads_the_namespaces_where_it_may(cluster: Cluster, planne
 async def test_a_plan_that_depends_on_what_cannot_be_read_is_not_known(cluster: Cluster, planned: list[str]) -> None:
     cluster.refuse("/aimclusterruntimeconfigs")
     out, remarks = await cluster.ask(planned, 4)
-    (told,) = json.loads(out)["objects"]
-    assert (told["would"], told["state"]) == ("created", "")
-    messages = [one["message"] for one in told["conditions"]]
+    (reported,) = json.loads(out)["objects"]
+    assert (reported["would"], reported["state"]) == ("created", "")
+    messages = [one["message"] for one in reported["conditions"]]
     assert "AIMClusterRuntimeConfig default is not known, as aimclusterruntimeconfigs cannot be read" in messages
     assert f"not known: aimclusterruntimeconfigs: {FORBIDDEN}\n" in remarks
     out, _ = await cluster.ask(planned[:-2], 4)

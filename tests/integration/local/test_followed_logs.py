@@ -32,7 +32,7 @@ class Talk:
 
     def __init__(self) -> None:
         self.said: defaultdict[str, asyncio.Queue[str | None]] = defaultdict(asyncio.Queue)
-        self.told: defaultdict[str, list[str]] = defaultdict(list)
+        self.reported: defaultdict[str, list[str]] = defaultdict(list)
         self.asked: list[tuple[str, Mapping[str, str]]] = []
         self.answers: dict[str, web.StreamResponse] = {}
 
@@ -51,20 +51,20 @@ class Talk:
             self.say(name, None)
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        pod, told = request.match_info["pod"], self.told[request.match_info["pod"]]
+        pod, reported = request.match_info["pod"], self.reported[request.match_info["pod"]]
         self.asked.append((pod, request.query))
         response = self.answers[pod] = web.StreamResponse()
         await response.prepare(request)
         if "sinceTime" in request.query:
             # A kubelet knows the time by the second.
-            await response.write("".join(told).encode())
+            await response.write("".join(reported).encode())
         while (line := await self.said[pod].get()) is not None:
             if line == CUT:
                 assert request.transport is not None
                 request.transport.abort()
                 break
-            told.append(f"2026-11-24T01:02:03.{len(told):09}Z {line}\n")
-            await response.write(told[-1].encode())
+            reported.append(f"2026-11-24T01:02:03.{len(reported):09}Z {line}\n")
+            await response.write(reported[-1].encode())
         return response
 
 
@@ -82,8 +82,8 @@ async def downloading(api: RawApi, port: int) -> None:
     ):
         body = {"apiVersion": "aim.eai.amd.com/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec}
         await api.created(f"{AIM}/{plural}", body)
-        told = await api.merge(f"{AIM}/{plural}/{name}/status", {"status": status})
-        assert told.status == 200, told.body
+        reported = await api.merge(f"{AIM}/{plural}/{name}/status", {"status": status})
+        assert reported.status == 200, reported.body
 
 
 async def begin(api: RawApi, name: str, carried: dict[str, str], *containers: str) -> None:
@@ -97,8 +97,8 @@ async def begin(api: RawApi, name: str, carried: dict[str, str], *containers: st
 
 async def state(api: RawApi, name: str, restarts: int, **state: JsonObject) -> None:
     """What became of the container of a pod."""
-    told = {"name": "main", "image": "i", "imageID": "", "ready": True, "restartCount": restarts, "state": state}
-    merged = await api.merge(f"{CORE}/pods/{name}/status", {"status": {"containerStatuses": [told]}})
+    reported = {"name": "main", "image": "i", "imageID": "", "ready": True, "restartCount": restarts, "state": state}
+    merged = await api.merge(f"{CORE}/pods/{name}/status", {"status": {"containerStatuses": [reported]}})
     assert merged.status == 200, merged.body
 
 
@@ -216,7 +216,7 @@ async def test_the_next_start_of_a_container_is_joined_and_one_that_ended_left(
 
 
 @pytest.mark.spec("FW-729")
-async def test_whose_logs_may_not_be_read_is_told_once(tmp_path: Path) -> None:
+async def test_whose_logs_may_not_be_read_is_reported_once(tmp_path: Path) -> None:
     talk, faults = Talk(), Faults()
     faults.fail("GET", "/pods/hidden/log", 403, reason="Forbidden", message='pods "hidden" is forbidden')
     async with ControlPlane(middleware=faults) as plane, raw_api(plane.url) as api:

@@ -94,8 +94,8 @@ async def serve(api: RawApi, *, ready: bool) -> None:
         metadata = {"name": name, "labels": carried}
         await api.created(f"{CORE}/pods", {"metadata": metadata, "spec": {"containers": [container]}})
         conditions = [{"type": "Ready", "status": status}]
-        told = await api.merge(f"{CORE}/pods/{name}/status", {"status": {"conditions": conditions}})
-        assert told.status == 200
+        reported = await api.merge(f"{CORE}/pods/{name}/status", {"status": {"conditions": conditions}})
+        assert reported.status == 200
 
 
 async def chat(plane: ControlPlane, folder: Path, *words: str, path: str = "") -> tuple[int | None, str, str]:
@@ -147,7 +147,9 @@ async def test_the_model_answers_past_the_route_and_kubectl_ends_with_the_conver
 
 
 @pytest.mark.spec("FW-690", "FW-602")
-async def test_what_keeps_it_from_the_model_is_told(controlplane: ControlPlane, api: RawApi, tmp_path: Path) -> None:
+async def test_what_keeps_it_from_the_model_is_reported(
+    controlplane: ControlPlane, api: RawApi, tmp_path: Path
+) -> None:
     await serve(api, ready=True)
     kubectl(tmp_path, "")
     code, said, errors = await chat(controlplane, tmp_path)

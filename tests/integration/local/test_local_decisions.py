@@ -7,7 +7,7 @@ import pytest
 from aim_local.actors.failures import Failure, Role, failure_for
 from aim_local.actors.gateways import is_served, route_parents
 from aim_local.actors.job_decision import next_step, pod_for
-from aim_local.actors.programs import LIMIT, ContainerLog, Wanted
+from aim_local.actors.programs import LIMIT, ContainerLog, WantedLines
 from aim_local.demo.run import count_requests
 from aim_local.demo.summary import Mood, summarise
 from aim_local.demo.view import shortened
@@ -153,10 +153,10 @@ async def test_a_log_is_bounded_and_can_be_followed() -> None:
     log.write(b"first\n" * (LIMIT // 6 + 10))
     log.write(b"last\n")
     assert len(log.read()) <= LIMIT
-    assert log.read(Wanted(tail=1)) == b"last\n"
-    assert log.read(Wanted(tail=0)) == b""
+    assert log.read(WantedLines(tail=1)) == b"last\n"
+    assert log.read(WantedLines(tail=0)) == b""
 
-    followed = log.follow(Wanted(tail=1))
+    followed = log.follow(WantedLines(tail=1))
     assert await anext(followed) == b"last\n"
     log.write(b"more and ")
     assert await anext(followed) == b"more and "
@@ -175,14 +175,14 @@ async def test_lines_of_a_log_have_their_time() -> None:
     log = ContainerLog()
     log.write(b"one")
     log.write(b" line\n\nlast")
-    text = log.read(Wanted(stamped=True)).decode()
+    text = log.read(WantedLines(stamped=True)).decode()
     stamps, lines = zip(*(line.split(" ", 1) for line in text.split("\n")), strict=True)
     assert lines == ("one line", "", "last")
     assert {len(stamp) for stamp in stamps} == {30}
     assert stamps[0] <= stamps[1] <= stamps[2]
     last = datetime.fromisoformat(stamps[2])
-    assert log.read(Wanted(since=last)).endswith(b"last")
-    assert log.read(Wanted(since=last + timedelta(seconds=1))) == b""
+    assert log.read(WantedLines(since=last)).endswith(b"last")
+    assert log.read(WantedLines(since=last + timedelta(seconds=1))) == b""
 
 
 def test_a_summary_names_the_condition_behind_ready() -> None:

@@ -93,7 +93,7 @@ async def test_the_size_is_the_termination_message_and_the_last_line(api: RawApi
 
 
 @pytest.mark.usefixtures("_kubeconfig", "backends")
-async def test_a_failed_verification_is_told_by_exit_code_and_message(api: RawApi) -> None:
+async def test_a_failed_verification_is_reported_by_exit_code_and_message(api: RawApi) -> None:
     await created_with_claim(api, download(("AIM_DEBUG_VERIFY_FAIL", "true")))
 
     await api.until(path(JOBS, "download"), lambda reply: holds(reply.body, "Failed"))
@@ -103,13 +103,13 @@ async def test_a_failed_verification_is_told_by_exit_code_and_message(api: RawAp
     assert loads(ended["message"])["category"] == "VerificationFailed"
 
 
-def processes_with(marker: str) -> list[int]:
+def processes_with(checkpoint: str) -> list[int]:
     """Processes whose environment holds a text."""
     found = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal():
             try:
-                if marker.encode() in (folder / "environ").read_bytes():
+                if checkpoint.encode() in (folder / "environ").read_bytes():
                     found.append(int(folder.name))
             except OSError:
                 continue
@@ -121,35 +121,35 @@ async def test_no_download_outlives_its_pod_or_the_actors(
     controlplane: ControlPlane, api: RawApi, tmp_path: Path
 ) -> None:
     await api.created("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-    marker = f"AIM_TEST_MARKER={tmp_path}"
+    checkpoint = f"AIM_TEST_MARKER={tmp_path}"
     hanging = (("AIM_DEBUG_CAUSE_HANG", "true"), ("AIM_TEST_MARKER", str(tmp_path)))
     async with simulated_cluster(controlplane, tmp_path):
         await created_with_claim(api, download(*hanging))
-        await eventually(lambda: len(processes_with(marker)) >= 2, 60)
+        await eventually(lambda: len(processes_with(checkpoint)) >= 2, 60)
         await api.delete(path(JOBS, "download") + "?propagationPolicy=Background")
-        await eventually(lambda: not processes_with(marker), 60)
+        await eventually(lambda: not processes_with(checkpoint), 60)
 
         await created_with_claim(api, download(*hanging))
-        await eventually(lambda: len(processes_with(marker)) >= 2, 60)
-    assert not processes_with(marker)
+        await eventually(lambda: len(processes_with(checkpoint)) >= 2, 60)
+    assert not processes_with(checkpoint)
 
 
 @pytest.mark.usefixtures("_kubeconfig")
 async def test_no_download_outlives_killed_actors(controlplane: ControlPlane, api: RawApi, tmp_path: Path) -> None:
     await api.created("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     (tmp_path / "kubeconfig").write_text(controlplane.kubeconfig())
-    marker = f"AIM_TEST_MARKER={tmp_path}"
+    checkpoint = f"AIM_TEST_MARKER={tmp_path}"
     actors = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "aim_local.actors", "--data", str(tmp_path / "data"),
         stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
     )  # fmt: skip
     await created_with_claim(api, download(("AIM_DEBUG_CAUSE_HANG", "true"), ("AIM_TEST_MARKER", str(tmp_path))))
-    await eventually(lambda: len(processes_with(marker)) >= 2, 60)
+    await eventually(lambda: len(processes_with(checkpoint)) >= 2, 60)
 
     os.kill(actors.pid, signal.SIGKILL)
     await actors.wait()
 
-    await eventually(lambda: not processes_with(marker), 60)
+    await eventually(lambda: not processes_with(checkpoint), 60)
 
 
 async def test_later_actors_release_what_earlier_ones_bound(

@@ -72,7 +72,7 @@ async def ready(api: RawApi, name: str = "qwen-chat") -> None:
     await api.until(path(ISVCS, name), lambda reply: holds(reply.body, "Ready"), SECONDS)
 
 
-async def told(api: RawApi, reason: str, text: str) -> None:
+async def reported(api: RawApi, reason: str, text: str) -> None:
     """Wait for an Event of this reason whose message has this text."""
 
     def tells(event: JsonObject) -> bool:
@@ -86,7 +86,7 @@ async def test_a_rate_limit_keeps_the_image_away_until_it_is_lifted(api: RawApi,
     await api.created(path(ISVCS), inference_service())
     pod = await pod_when(api, waits_for("ImagePullBackOff"))
     assert "toomanyrequests" in container(pod)["state"]["waiting"]["message"]
-    await told(api, "Failed", "Failed to pull image")
+    await reported(api, "Failed", "Failed to pull image")
 
     assert await rules.remove(rule) == 204
     await ready(api)
@@ -173,8 +173,8 @@ async def test_a_pod_waits_for_a_claim_that_can_not_be_provisioned(api: RawApi, 
     await api.created(path(CLAIMS), claim())
     await api.created(path(JOBS), mounting(JobSpec().build()))
 
-    await told(api, "ProvisioningFailed", 'StorageClass "standard"')
-    await told(api, "FailedScheduling", "unbound immediate PersistentVolumeClaims")
+    await reported(api, "ProvisioningFailed", 'StorageClass "standard"')
+    await reported(api, "FailedScheduling", "unbound immediate PersistentVolumeClaims")
     assert (await api.get(path(CLAIMS, "weights"))).body["status"]["phase"] == "Pending"
     await rules.remove(rule)
     await api.until(path(JOBS, "discover-qwen"), lambda reply: holds(reply.body, "Complete"), SECONDS)
@@ -182,7 +182,7 @@ async def test_a_pod_waits_for_a_claim_that_can_not_be_provisioned(api: RawApi, 
 
 async def test_a_late_claim_is_bound_for_its_first_consumer_and_grows(api: RawApi, rules: Rules) -> None:
     await api.created(path(CLAIMS), claim("standard-wait"))
-    await told(api, "WaitForFirstConsumer", "first consumer")
+    await reported(api, "WaitForFirstConsumer", "first consumer")
 
     await api.created(path(JOBS), mounting(JobSpec().build()))
     await api.until(path(JOBS, "discover-qwen"), lambda reply: holds(reply.body, "Complete"), SECONDS)

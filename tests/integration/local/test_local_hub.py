@@ -40,7 +40,7 @@ def test_who_says_where_weights_come_from_gets_no_other(weights: Weights, own: d
         (Weights.HUB, "s3://bucket/key", "AIM_DEBUG_SIMULATE_DOWNLOAD"),
     ],
 )
-def test_made_up_weights_are_small_whatever_was_told(weights: Weights, source: str, given: str) -> None:
+def test_made_up_weights_are_small_whatever_was_reported(weights: Weights, source: str, given: str) -> None:
     found = variables(weights, "http://hub", {"EXPECTED_SIZE_BYTES": str(61 << 30), "A": "1"}, source)
     assert given in found
     assert (found["EXPECTED_SIZE_BYTES"], found["A"]) == (str(WEIGHTS), "1")

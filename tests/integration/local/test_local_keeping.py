@@ -15,10 +15,10 @@ from aim_local.stack import Stack, StackError, StackSettings
 
 
 async def test_what_is_killed_again_and_again_ends_the_story(tmp_path: Path) -> None:
-    told = StringIO()
+    reported = StringIO()
 
     async def kill_once_ready(stack: Stack, restarts: int) -> None:
-        await eventually(lambda: told.getvalue().count("is ready again") == restarts, 60)
+        await eventually(lambda: reported.getvalue().count("is ready again") == restarts, 60)
         os.kill(stack["registry"].pid, signal.SIGKILL)
 
     async def kill_for_ever(stack: Stack) -> None:
@@ -27,9 +27,9 @@ async def test_what_is_killed_again_and_again_ends_the_story(tmp_path: Path) -> 
 
     async with Stack(StackSettings(tmp_path / "run", CRDS, services=())) as stack:
         with pytest.raises(StackError, match=r"registry was killed by signal 9 \(SIGKILL\), 6 times within 60 s"):
-            await while_kept_alive(stack, Console(file=told, width=200), kill_for_ever(stack))
+            await while_kept_alive(stack, Console(file=reported, width=200), kill_for_ever(stack))
 
-    assert told.getvalue().count("registry was killed by signal 9 (SIGKILL); starting it again") == 5
+    assert reported.getvalue().count("registry was killed by signal 9 (SIGKILL); starting it again") == 5
 
 
 async def test_an_error_of_the_story_is_raised_as_it_is(tmp_path: Path) -> None:

@@ -73,14 +73,14 @@ async def test_in_a_cluster_of_others_registry_and_gateway_come_with_the_parts_t
     assert started == names
 
 
-async def test_a_process_that_ended_is_told_and_can_be_started_again(tmp_path: Path) -> None:
+async def test_a_process_that_ended_is_reported_and_can_be_started_again(tmp_path: Path) -> None:
     async with Stack(settings(tmp_path / "run")) as stack, aiohttp.ClientSession() as http:
         registry = stack["registry"]
         assert registry.ending == ""
         first = registry.pid
         os.kill(first, signal.SIGKILL)
         async with asyncio.timeout(60):
-            await registry.ended()
+            await registry.wait_ended()
         assert registry.ending == "was killed by signal 9 (SIGKILL)"
         assert "registry with" in str(registry.failure(registry.ending))
         await registry.restart()
@@ -116,7 +116,7 @@ async def test_an_unknown_service_starts_nothing(tmp_path: Path) -> None:
     assert stack.processes == ()
 
 
-async def test_what_can_not_be_is_told_before_anything_starts(tmp_path: Path) -> None:
+async def test_what_can_not_be_is_reported_before_anything_starts(tmp_path: Path) -> None:
     taken = tmp_path / "taken"
     taken.touch()
     for wrong, words in (

@@ -72,8 +72,8 @@ def test_a_fork_is_given_other_ports_than_its_parent(before: int) -> None:
         finally:
             os._exit(0)
     os.close(telling)
-    with os.fdopen(reading) as told:
-        theirs = int(told.read(5))
+    with os.fdopen(reading) as reported:
+        theirs = int(reported.read(5))
     ahead = [free_port() for _ in range(200)]
     os.close(waiting)
     os.close(ending)

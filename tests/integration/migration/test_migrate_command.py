@@ -245,7 +245,7 @@ async def test_exit_codes_of_what_cannot_begin(tmp_path: Path, command: Command)
 
 
 @pytest.mark.spec("RC-147")
-async def test_a_cluster_without_the_definitions_is_told(tmp_path: Path) -> None:
+async def test_a_cluster_without_the_definitions_is_reported(tmp_path: Path) -> None:
     async with ControlPlane() as plane, raw_api(plane.url) as api:
         await api.created("/api/v1/namespaces", {"metadata": {"name": "ml-team"}})
         kubeconfig, file = tmp_path / "kubeconfig", tmp_path / "old.yaml"

@@ -73,7 +73,7 @@ async def test_the_life_of_a_source(api: RawApi, registry: LocalRegistry) -> Non
 
 @pytest.mark.usefixtures("service")
 @pytest.mark.spec("MS-279", "MS-308", "MS-S100", "MS-S103", "MS-S093")
-async def test_partial_failure_is_told_honestly(api: RawApi, registry: LocalRegistry) -> None:
+async def test_partial_failure_is_reported_honestly(api: RawApi, registry: LocalRegistry) -> None:
     filters = [
         {"image": "org/aim-a", "versions": ["0.9.0"]},
         {"image": "org/nowhere"},

@@ -275,13 +275,13 @@ async def test_whatever_is_unfinished_at_the_deadline_times_out(
 
 
 @pytest.mark.spec("MS-247", "FW-096")
-async def test_versions_of_secrets_are_all_that_is_told_about_them(
+async def test_versions_of_secrets_are_all_that_is_reported_about_them(
     registry: LocalRegistry, kube: KubeClient, api: RawApi
 ) -> None:
     await put_secret(api, registry.host)
     reader = SecretReader(kube, NAMESPACE)
-    told = await reader.versions(Effect(PULL_SECRETS, "u", {"secrets": ["pull", "missing"]}))
-    (there, missing) = told["secrets"]
+    reported = await reader.versions(Effect(PULL_SECRETS, "u", {"secrets": ["pull", "missing"]}))
+    (there, missing) = reported["secrets"]
     assert set(there) == {"name", "uid", "resourceVersion"}
     assert missing == {"name": "missing", "uid": "", "resourceVersion": ""}
 

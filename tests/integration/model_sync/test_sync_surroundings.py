@@ -171,14 +171,14 @@ async def test_the_result_names_what_was_found_and_no_credential() -> None:
     ):
         asked = effect("org/aim-a", "org/none", registry=registry.host, secrets=("pull",), generation=3)
         with capture_logs() as logs:
-            told = await Scene(client, kube).runner(asked)
-    found, missing = told["selectors"]
+            reported = await Scene(client, kube).runner(asked)
+    found, missing = reported["selectors"]
     assert found["found"] == [{"registry": registry.host, "repository": "org/aim-a", "versions": ["1.0.0"]}]
-    assert (missing["code"], told["generation"], asked.key) == ("NotFound", 3, "u")
+    assert (missing["code"], reported["generation"], asked.key) == ("NotFound", 3, "u")
     assert asked.params["source"] == "catalog"
-    everything_told = f"{dumps(told).decode()} {asked.params} {logs}"
+    everything_reported = f"{dumps(reported).decode()} {asked.params} {logs}"
     for secret in ("sesame", b64encode(b"me:sesame").decode(), "Authorization"):
-        assert secret not in everything_told
+        assert secret not in everything_reported
 
 
 class BuggyClient(RegistryClient):

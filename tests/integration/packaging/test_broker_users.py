@@ -226,8 +226,8 @@ async def test_the_console_follows_the_present_and_reads_the_past_as_the_reading
         await eventually(lambda: present.object(ref) is not None, "the object")
         target = target_of(ref)
         assert target is not None
-        told = await story(present.history, target, Rights(frozenset({HTTP_ROUTE.resource})))
-        assert told["bars"]
+        reported = await story(present.history, target, Rights(frozenset({HTTP_ROUTE.resource})))
+        assert reported["bars"]
         assert present.connection.statistics.denied is None
 
 

@@ -112,9 +112,9 @@ async def test_create_only_children_are_never_updated(bench: Bench) -> None:
 async def test_a_create_that_finds_its_own_child_goes_on(bench: Bench) -> None:
     plan = Plan(children=(Child(CLAIMS, claim("p"), mode=WriteMode.CREATE),), status=STATUS)
     await bench.executor.execute(bench.target(), plan)
-    entry = bench.world.get(CLAIMS, Key("default", "p"))
+    entry = bench.cache.get(CLAIMS, Key("default", "p"))
     assert entry is not None
-    bench.world.absorb_deleted(CLAIMS, entry.key, entry.version.uid, 0.0)
+    bench.cache.absorb_deleted(CLAIMS, entry.key, entry.version.uid, 0.0)
     again = await bench.executor.execute(bench.target(), plan)
     assert again.failure is None
     assert [write.result for write in again.writes] == [WriteResult.EXISTS]
@@ -160,17 +160,17 @@ async def test_deletes_come_first_and_hit_only_their_uid(bench: Bench) -> None:
 
 
 async def deleted(bench: Bench, finalizers: list[str]) -> Entry[ConfigMap] | None:
-    """What the world knows of an object right after the executor deleted it."""
+    """What the cache knows of an object right after the executor deleted it."""
     body = config_map("old")
     body["metadata"]["finalizers"] = finalizers
     old = await bench.create(CONFIG_MAPS, body)
     plan = Plan(deletes=(Delete(CONFIG_MAPS, "default", "old", old["metadata"]["uid"], "unused"),))
     await bench.executor.execute(bench.target(), plan)
-    return bench.world.get(CONFIG_MAPS, Key("default", "old"))
+    return bench.cache.get(CONFIG_MAPS, Key("default", "old"))
 
 
 @pytest.mark.spec("FW-007")
-async def test_a_deleted_object_is_gone_from_the_world_at_once(bench: Bench) -> None:
+async def test_a_deleted_object_is_gone_from_the_cache_at_once(bench: Bench) -> None:
     bench.woken_by = lambda change: [Key("default", "woken")] if change.after is None else []
     waiting = bench.queue.statistics.depth
     assert await deleted(bench, []) is None
@@ -242,10 +242,10 @@ async def test_who_no_longer_leads_writes_nothing(bench: Bench) -> None:
     plan = Plan(children=(Child(CONFIG_MAPS, config_map("c")),), status=STATUS, events=(event,))
     done = await bench.executor.execute(bench.target(), plan)
     assert done.drop is Drop.NOT_LEADER
-    reported = await bench.executor.report(bench.target(), plan)
+    execution = await bench.executor.report(bench.target(), plan)
+    assert execution.drop is Drop.NOT_LEADER
+    reported = await bench.executor.report(bench.target(), Plan(events=(event,)))
     assert reported.drop is Drop.NOT_LEADER
-    told = await bench.executor.report(bench.target(), Plan(events=(event,)))
-    assert told.drop is Drop.NOT_LEADER
     assert bench.faults.seen == []
     bench.leads = True
     await bench.executor.report(bench.target(), Plan(events=(event,)))
@@ -260,8 +260,8 @@ async def test_a_lease_lost_between_two_events_leaves_the_second_for_the_next_pa
 
     bench.faults.rules.append((lost, 0, {}))
     events = (Event(EventType.NORMAL, "First", "m"), Event(EventType.NORMAL, "Second", "m"))
-    told = await bench.executor.report(bench.target(), Plan(events=events))
-    assert told.drop is Drop.NOT_LEADER
+    reported = await bench.executor.report(bench.target(), Plan(events=events))
+    assert reported.drop is Drop.NOT_LEADER
     assert [method for method, _ in bench.faults.seen] == ["POST"]
 
 
@@ -283,7 +283,7 @@ async def test_a_guarded_patch_meets_a_newer_version(bench: Bench) -> None:
     patch = Patch(SERVICES, "default", "chat", version, body, "finalizer")
     done = await bench.executor.execute(stale, Plan(patches=(patch,)))
     assert [write.result for write in done.writes] == [WriteResult.DONE]
-    entry = bench.world.get(SERVICES, Key("default", "chat"))
+    entry = bench.cache.get(SERVICES, Key("default", "chat"))
     assert entry is not None
     assert entry.raw["metadata"]["finalizers"] == ["aim.eai.amd.com/x"]
     again = await bench.executor.execute(stale, Plan(patches=(patch,), status=STATUS))
@@ -326,7 +326,7 @@ async def test_a_status_never_goes_to_a_namesake(bench: Bench) -> None:
 
 
 @pytest.mark.spec("CC-322", "CC-P03", "FW-018")
-async def test_a_refused_status_is_told_once_and_not_sent_again(bench: Bench) -> None:
+async def test_a_refused_status_is_reported_once_and_not_sent_again(bench: Bench) -> None:
     refused = {**STATUS, "status": "NotAvailable"}
     first = await bench.executor.execute(bench.target(), Plan(status=refused))
     assert (first.failure, first.status_failure) == (None, None)
@@ -341,7 +341,7 @@ async def test_a_refused_status_is_told_once_and_not_sent_again(bench: Bench) ->
 
 
 @pytest.mark.spec("FW-018", "FW-122")
-async def test_a_transition_is_told_when_it_is_stored(bench: Bench) -> None:
+async def test_a_transition_is_reported_when_it_is_stored(bench: Bench) -> None:
     event = Event(EventType.NORMAL, "Resolved", "m", condition="ModelReady")
     refused = {**STATUS, "status": "NotAvailable"}
     for _ in range(2):
@@ -392,8 +392,8 @@ async def test_an_event_may_be_about_what_was_deleted_and_only_then(bench: Bench
     live = [await bench.get(CONFIG_MAPS.kind, name) for name in ("one", "other")]
     subjects = [Subject(CONFIG_MAPS, "default", obj["metadata"]["name"], obj["metadata"]["uid"]) for obj in live]
     deletes = tuple(Delete(one.part, one.namespace, one.name, one.uid, "no room") for one in subjects)
-    told = tuple(Event(EventType.WARNING, "Evicted", "no room", about=one, of_deletes=True) for one in subjects)
-    plan = Plan(deletes=deletes, events=told)
+    reported = tuple(Event(EventType.WARNING, "Evicted", "no room", about=one, of_deletes=True) for one in subjects)
+    plan = Plan(deletes=deletes, events=reported)
     with capture_logs() as logs:
         await bench.executor.execute(bench.target(), plan, stale=True)
         assert not (await bench.kube.list(EVENT, "default")).items, "nothing was deleted"

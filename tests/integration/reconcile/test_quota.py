@@ -53,9 +53,9 @@ async def test_decisions_of_one_moment_do_not_exceed_a_quota(counting: Bench) ->
 @pytest.mark.spec("DI-311")
 async def test_a_place_that_became_free_is_given_again(counting: Bench) -> None:
     await execute_together(counting, [plan(f"c{number}") for number in range(3)])
-    gone = counting.world.get(CLAIMS, Key("default", "c0"))
+    gone = counting.cache.get(CLAIMS, Key("default", "c0"))
     assert gone is not None
-    counting.world.absorb_deleted(CLAIMS, gone.key, gone.version.uid, 0.0)
+    counting.cache.absorb_deleted(CLAIMS, gone.key, gone.version.uid, 0.0)
     await execute_together(counting, [plan(f"d{number}") for number in range(3)])
 
     assert created(counting.faults) == 4
@@ -63,7 +63,7 @@ async def test_a_place_that_became_free_is_given_again(counting: Bench) -> None:
 
 @pytest.mark.spec("DI-312", "DI-P06")
 async def test_what_a_former_leader_made_last_counts(counting: Bench) -> None:
-    """The world has not heard of it yet; the first creation of a term asks the API server."""
+    """The cache has not heard of it yet; the first creation of a term asks the API server."""
     for number in range(2):
         (child,) = plan(f"former{number}").children
         await counting.kube.create(CLAIMS.kind, child.body, "former")
@@ -120,8 +120,8 @@ async def test_amounts_are_added_up_and_every_quota_counts(counting: Bench) -> N
 
 @pytest.mark.spec("DI-315")
 async def test_the_status_is_written_also_without_a_place(counting: Bench) -> None:
-    told = {"status": "Pending"}
-    done = await counting.executor.execute(counting.target(), replace(plan("c", most=0), status=told))
+    reported = {"status": "Pending"}
+    done = await counting.executor.execute(counting.target(), replace(plan("c", most=0), status=reported))
     assert created(counting.faults) == 0
     assert [(write.kind, write.result) for write in done.writes] == [
         ("PersistentVolumeClaim", WriteResult.HELD),

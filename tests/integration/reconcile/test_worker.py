@@ -24,7 +24,7 @@ from controller_runtime import (
     get_fact,
 )
 from controller_runtime.kinds import CONFIG_MAP
-from controller_runtime.log.cache.view import WorldView
+from controller_runtime.log.cache.view import CacheView
 from controller_runtime.reconcile.record import plan_to_json
 
 
@@ -50,9 +50,9 @@ async def test_objects_are_counted_by_the_status_that_their_last_pass_gave_them(
     assert bench.worker.statuses == {"Starting": 1}
     await bench.worker.process(CHAT)
     assert bench.worker.statuses == {"Running": 1}
-    entry = bench.world.get(SERVICES, CHAT)
+    entry = bench.cache.get(SERVICES, CHAT)
     assert entry is not None
-    bench.world.absorb_deleted(SERVICES, CHAT, entry.version.uid, 0.0)
+    bench.cache.absorb_deleted(SERVICES, CHAT, entry.version.uid, 0.0)
     await bench.worker.process(CHAT)
     assert bench.worker.statuses == {}
 
@@ -73,10 +73,10 @@ async def test_decisions_are_counted_by_the_reason_of_ready(bench: Bench) -> Non
 
 async def test_a_record_allows_the_same_decision_again(bench: Bench) -> None:
     bench.decision = serve
-    obj = bench.world.get(SERVICES, CHAT)
+    obj = bench.cache.get(SERVICES, CHAT)
     assert obj is not None
     assert obj.object is not None
-    before = decide(bench.reconciler, obj.object, WorldView(bench.world), bench.clock)
+    before = decide(bench.reconciler, obj.object, CacheView(bench.cache), bench.clock)
     await bench.worker.process(CHAT)
     [record] = bench.records
     assert canonical(record.plan) == canonical(plan_to_json(before))
@@ -94,9 +94,9 @@ async def test_a_record_allows_the_same_decision_again(bench: Bench) -> None:
 @pytest.mark.spec("FW-014")
 async def test_a_missing_object_is_forgotten(bench: Bench) -> None:
     await bench.worker.process(CHAT)
-    entry = bench.world.get(SERVICES, CHAT)
+    entry = bench.cache.get(SERVICES, CHAT)
     assert entry is not None
-    bench.world.absorb_deleted(SERVICES, CHAT, entry.version.uid, 0.0)
+    bench.cache.absorb_deleted(SERVICES, CHAT, entry.version.uid, 0.0)
     await bench.worker.process(CHAT)
     assert bench.forgotten == [entry.version.uid]
     assert bench.faults.seen == []
@@ -115,7 +115,7 @@ async def test_a_pass_of_a_former_leader_starts_and_writes_nothing(bench: Bench)
 @pytest.mark.spec("FW-019", "FW-016")
 async def test_a_stale_view_deletes_nothing(bench: Bench) -> None:
     old = await bench.create(CONFIG_MAPS, config_map("old"))
-    bench.world.mark(CONFIG_MAPS, fresh=False)
+    bench.cache.mark(CONFIG_MAPS, fresh=False)
 
     def decision(_: AIMService, view: View) -> Plan:
         view.get(CONFIG_MAPS, "default", "old")
@@ -125,7 +125,7 @@ async def test_a_stale_view_deletes_nothing(bench: Bench) -> None:
     await bench.worker.process(CHAT)
     assert (await bench.get(CONFIG_MAP, "old"))["metadata"]["uid"] == old["metadata"]["uid"]
     assert bench.queue.statistics.delayed == 1
-    bench.world.mark(CONFIG_MAPS, fresh=True)
+    bench.cache.mark(CONFIG_MAPS, fresh=True)
     await bench.worker.process(CHAT)
     with pytest.raises(ApiError):
         await bench.get(CONFIG_MAP, "old")
@@ -160,7 +160,7 @@ async def test_an_effect_that_ended_while_its_plan_was_carried_out_is_not_run_ag
 
     bench.faults.rules.append((ends, 0, {}))
     await bench.worker.process(CHAT)
-    # A result that the decision did not ask for wakes nobody.
+    # A result that the decision did not ask for enqueues nothing.
     assert bench.effects == [other, unread]
     # Whoever asks knowing the result wants another one.
     await bench.worker.process(CHAT)

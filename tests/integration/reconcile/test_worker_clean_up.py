@@ -64,7 +64,7 @@ async def test_one_deletion_that_fails_holds_up_neither_the_others_nor_the_next_
     caches = [await bench.create(CONFIG_MAPS, config_map(name)) for name in ("first", "second")]
 
     def left(_: View) -> Plan | None:
-        there = {entry.key.name for entry in bench.world.all(CONFIG_MAPS)}
+        there = {entry.key.name for entry in bench.cache.all(CONFIG_MAPS)}
         remaining = [deletion(one) for one in caches if one["metadata"]["name"] in there]
         return Plan(deletes=tuple(remaining)) if remaining else None
 
@@ -76,7 +76,7 @@ async def test_one_deletion_that_fails_holds_up_neither_the_others_nor_the_next_
     bench.faults.fail("DELETE", "configmaps/first", 500)
     await bench.worker.process(CHAT)
     assert (await bench.get(AIM_SERVICE, "chat"))["metadata"]["finalizers"] == ["aim.eai.amd.com/x"]
-    assert [entry.key.name for entry in bench.world.all(CONFIG_MAPS)] == ["first"]
+    assert [entry.key.name for entry in bench.cache.all(CONFIG_MAPS)] == ["first"]
     bench.faults.rules.clear()
     assert (await asyncio.wait_for(bench.queue.get(), 60)).key == CHAT, "it is tried again"
     await bench.worker.process(CHAT)
@@ -86,4 +86,22 @@ async def test_one_deletion_that_fails_holds_up_neither_the_others_nor_the_next_
 
 
 def gone(bench: Bench) -> bool:
-    return bench.world.get(CONFIG_MAPS, Key("default", "cache")) is None
+    return bench.cache.get(CONFIG_MAPS, Key("default", "cache")) is None
+
+
+@pytest.mark.spec("FW-861", "FW-182")
+async def test_a_clean_up_waits_for_no_stale_kind(bench: Bench) -> None:
+    def clean_up(view: View) -> Plan | None:
+        view.get(CONFIG_MAPS, "default", "used")
+        return None
+
+    bench.finalizing("aim.eai.amd.com/x", clean_up)
+    await bench.worker.process(CHAT)
+    live = await bench.see(SERVICES, "chat")
+    await bench.kube.delete(AIM_SERVICE, "chat", "default", uid=live["metadata"]["uid"])
+    await bench.see(SERVICES, "chat")
+    bench.cache.mark(CONFIG_MAPS, fresh=False)
+    await bench.worker.process(CHAT)
+    with pytest.raises(ApiError) as error:
+        await bench.get(AIM_SERVICE, "chat")
+    assert error.value.is_not_found

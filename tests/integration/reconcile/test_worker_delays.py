@@ -14,10 +14,10 @@ ROUTED = {**service(), "status": {"observedGeneration": 1}}
 
 
 @pytest.mark.spec("FW-181", "FW-098")
-async def test_a_conflict_is_retried_with_backoff_while_the_world_lags(bench: Bench) -> None:
+async def test_a_conflict_is_retried_with_backoff_while_the_cache_lags(bench: Bench) -> None:
     bench.finalizing(FINALIZER_SERVICE, lambda _: None)
     bench.on_virtual_time()
-    # Another service writes, and our world does not see it.
+    # Another service writes, and our cache does not see it.
     await bench.kube.apply(AIM_SERVICE, ROUTED, "aim-routing", subresource="status")
     bench.faults.seen.clear()
     bench.queue.add(CHAT)
@@ -74,7 +74,7 @@ async def test_no_pass_before_the_time_that_the_api_server_asked_for(bench: Benc
     )
     bench.queue.add(CHAT)
     passes = await bench.work_for(12)
-    # The status that tells of the failure wakes the object; that must not count.
+    # The status that tells of the failure enqueues the object; that must not count.
     assert [round(at) for at in passes] == [0, 5, 10]
 
 

@@ -33,11 +33,11 @@ async def test_a_failed_apply_is_reported_in_the_status_and_retried(bench: Bench
     assert (failed.failing_since, reported.failing_since, bench.records[-1].failing_since) == (None, None, began)
     bench.faults.rules.clear()
     async with running(bench):
-        await until(lambda: (bench.world.get(CONFIG_MAPS, Key("default", "c"))) is not None)
+        await until(lambda: (bench.cache.get(CONFIG_MAPS, Key("default", "c"))) is not None)
 
 
 @pytest.mark.spec("FW-010", "FW-504")
-async def test_an_interceptor_that_fails_afterwards_keeps_no_failure_from_being_told(
+async def test_an_interceptor_that_fails_afterwards_keeps_no_failure_from_being_reported(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
@@ -76,14 +76,14 @@ async def test_a_bug_concerns_its_object_alone(bench: Bench) -> None:
             bench.queue.add(CHAT)
             bench.queue.add(Key("default", "other"))
             await until(lambda: bench.queue.statistics.retries >= 2)
-            await until(lambda: bench.world.get(CONFIG_MAPS, Key("default", "other")) is not None)
+            await until(lambda: bench.cache.get(CONFIG_MAPS, Key("default", "other")) is not None)
     assert any(record.outcome == "exception: KeyError: 'surprise'" for record in bench.records)
     failed = next(line for line in logs if line["event"] == "reconcile failed unexpectedly")
     assert (failed["controller"], failed["namespace"], failed["name"]) == ("service", "default", "chat")
 
 
 @pytest.mark.spec("CC-014", "CC-312", "FW-476")
-async def test_an_unreadable_object_is_told_what_is_wrong_and_left_alone(bench: Bench) -> None:
+async def test_an_unreadable_object_is_reported_what_is_wrong_and_left_alone(bench: Bench) -> None:
     bench.decision = serve
 
     def absorb_garbage(version: int, seen: JsonObject) -> None:
@@ -98,9 +98,9 @@ async def test_an_unreadable_object_is_told_what_is_wrong_and_left_alone(bench: 
     await bench.worker.process(CHAT)
     assert len(bench.faults.seen) == written
     assert bench.queue.statistics.retries == 0
-    told = conditions(stored)
-    assert told["ConfigValid"][:2] == told["Ready"][:2] == ("False", "InvalidSpec")
-    assert "spec.model.name" in told["ConfigValid"][2]
+    reported = conditions(stored)
+    assert reported["ConfigValid"][:2] == reported["Ready"][:2] == ("False", "InvalidSpec")
+    assert "spec.model.name" in reported["ConfigValid"][2]
     assert stored["status"]["status"] == "Failed"
     assert await events(bench) == [("InvalidSpec", 1)]
 
@@ -125,7 +125,7 @@ async def test_what_could_not_be_said_of_an_unreadable_object_is_said_later(
 
 
 @pytest.mark.spec("FW-477")
-async def test_a_reconcile_that_raises_is_told_once_and_retried_with_growing_pauses(bench: Bench) -> None:
+async def test_a_reconcile_that_raises_is_reported_once_and_retried_with_growing_pauses(bench: Bench) -> None:
     await bench.executor.report(bench.target(), Plan(status={"status": "Running", "conditions": []}))
     bench.on_virtual_time()
 
@@ -149,7 +149,7 @@ async def test_a_reconcile_that_raises_is_told_once_and_retried_with_growing_pau
 
 
 @pytest.mark.spec("FW-477")
-async def test_it_is_counted_and_logged_when_an_object_is_not_told_that_its_reconcile_raises(bench: Bench) -> None:
+async def test_it_is_counted_and_logged_when_an_object_is_not_reported_that_its_reconcile_raises(bench: Bench) -> None:
     def stumble(_obj: AIMService, _view: View) -> Plan:
         raise ValueError("surprise")
 
@@ -158,13 +158,13 @@ async def test_it_is_counted_and_logged_when_an_object_is_not_told_that_its_reco
     bench.faults.fail("PUT", "aimservices/chat/status", 403, reason="Forbidden", message="not yours")
     with capture_logs() as logs:
         await bench.worker.process(CHAT)
-    assert bench.worker.untold == 1
-    (told,) = [one for one in logs if one["event"] == "failure cannot be reported on the object"]
-    assert (told["log_level"], told["object"]) == ("warning", "default/chat")
-    assert "not yours" in told["error"]
+    assert bench.worker.unreported == 1
+    (reported,) = [one for one in logs if one["event"] == "failure cannot be reported on the object"]
+    assert (reported["log_level"], reported["object"]) == ("warning", "default/chat")
+    assert "not yours" in reported["error"]
     bench.faults.rules.clear()
     await bench.worker.process(CHAT)
-    assert bench.worker.untold == 1
+    assert bench.worker.unreported == 1
 
 
 @pytest.mark.spec("FW-477")
@@ -177,5 +177,5 @@ async def test_it_is_counted_when_telling_an_object_raises_itself(
     bench.decision = stumble
     monkeypatch.setattr(bench.executor, "report", stumble)
     await bench.worker.process(CHAT)
-    assert bench.worker.untold == 1
+    assert bench.worker.unreported == 1
     assert bench.queue.statistics.delayed == 1

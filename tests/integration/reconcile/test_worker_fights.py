@@ -81,7 +81,7 @@ class Reverter:
         self.applied: list[float] = []
 
     async def for_(self, seconds: int) -> None:
-        """Let time pass; what is reverted wakes the service, as its watch would."""
+        """Let time pass; what is reverted enqueues the service, as its watch would."""
         assert self.bench.timers is not None
         for _ in range(seconds):
             live = await self.bench.get(CONFIG_MAP, "c")
@@ -107,13 +107,13 @@ async def test_a_client_that_reverts_a_field_is_answered_ever_later_and_named_on
     reverter = Reverter(bench, a="theirs")
     await reverter.for_(60)
     assert 4 <= len(reverter.applied) <= 8, reverter.applied
-    told = conditions(await bench.get(AIM_SERVICE, "chat"))["Reconciled"]
-    assert told[:2] == ("False", "FieldConflict")
+    reported = conditions(await bench.get(AIM_SERVICE, "chat"))["Reconciled"]
+    assert reported[:2] == ("False", "FieldConflict")
     assert (
         "ConfigMap default/c contested: field manager 'argocd-controller' overwrites data.a, which aim-serving"
-        in told[2]
+        in reported[2]
     )
-    assert "kubectl annotate -n default aimservices.aim.eai.amd.com chat " in told[2]
+    assert "kubectl annotate -n default aimservices.aim.eai.amd.com chat " in reported[2]
     assert await events(bench) == [("FieldConflict", 1)]
 
     bench.decision = serving(a="ours", b="2")
@@ -149,5 +149,5 @@ async def test_a_client_that_deletes_a_child_each_time_is_answered_ever_later(be
             bench.access.absorb(CONFIG_MAPS, found["c"], gone=True)
             bench.queue.add(CHAT)
     assert 4 <= created <= 8
-    told = conditions(await bench.get(AIM_SERVICE, "chat"))["Reconciled"]
-    assert "another client deletes it each time aim-serving creates it" in told[2]
+    reported = conditions(await bench.get(AIM_SERVICE, "chat"))["Reconciled"]
+    assert "another client deletes it each time aim-serving creates it" in reported[2]

@@ -36,7 +36,7 @@ async def test_an_object_that_is_gone_does_not_hold_a_round_up(bench: Bench) -> 
     bench.worker.begin_round()
     live = bench.target().raw
     bench.access.absorb(SERVICES, live, gone=True)
-    assert bench.world.get(SERVICES, Key("default", "chat")) is None
+    assert bench.cache.get(SERVICES, Key("default", "chat")) is None
     async with asyncio.TaskGroup() as group:
         group.create_task(bench.worker.run(1))
         await eventually(lambda: bench.worker.round_over, "every object had a pass", interval=0.001)

@@ -1,6 +1,7 @@
 """What an answer of a pass, or the lack of one, has to do with its next pass."""
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 from pydantic import BaseModel, ConfigDict
@@ -10,7 +11,7 @@ from support.reconcile_bench import CONFIG_MAPS, SERVICES, Bench, config_map, se
 
 from aim_domain import AIMService
 from aim_local.apiserver.http import Request
-from controller_runtime import Category, Change, Child, ClassifiedError, JsonObject, Key, Plan, Summary, View, WakeBy
+from controller_runtime import Category, Change, Child, ClassifiedError, JsonObject, Key, MappingBy, Plan, Summary, View
 from controller_runtime.core import ConfigMap
 from controller_runtime.reconcile.queue import Priority
 
@@ -43,7 +44,7 @@ async def test_who_read_a_summary_is_woken_when_it_changes(bench: Bench) -> None
     await bench.worker.process(CHAT)
 
     async def woken(body: JsonObject) -> bool:
-        """Whether a new ConfigMap wakes the service; if so, the pass takes place."""
+        """Whether a new ConfigMap enqueues the service; if so, the pass takes place."""
         await bench.create(CONFIG_MAPS, body)
         if not bench.queue.statistics.depth:
             return False
@@ -57,14 +58,14 @@ async def test_who_read_a_summary_is_woken_when_it_changes(bench: Bench) -> None
     bench.decision = lambda _obj, _view: Plan()
     await bench.worker.process(CHAT)
     for name in ("b", "c"):
-        gone = bench.world.get(CONFIG_MAPS, Key("default", name))
+        gone = bench.cache.get(CONFIG_MAPS, Key("default", name))
         assert gone is not None
         bench.access.absorb(CONFIG_MAPS, gone.raw, gone=True)
     assert bench.queue.statistics.depth == 0, "its last pass did not look"
 
 
 @pytest.mark.spec("FW-454", "FW-477")
-async def test_who_read_a_summary_and_raised_is_woken_by_what_changes_while_that_is_told(bench: Bench) -> None:
+async def test_who_read_a_summary_and_raised_is_woken_by_what_changes_while_that_is_reported(bench: Bench) -> None:
     bench.index(GREETINGS)
     bench.on_virtual_time()
     woken: list[int] = []
@@ -97,12 +98,12 @@ async def test_what_was_decided_without_an_answer_is_decided_again_when_there_is
         return Plan(children=(Child(CONFIG_MAPS, config_map("instead")),) if lost else ())
 
     bench.decision = decision
-    bench.world.mark(CONFIG_MAPS, fresh=False)
+    bench.cache.mark(CONFIG_MAPS, fresh=False)
     bench.queue.add(CHAT)
     async with running(bench):
         await until(lambda: bool(bench.queue.statistics.taken) and not bench.worker.active)
         assert bench.faults.seen == []
-        bench.world.mark(CONFIG_MAPS, fresh=True)
+        bench.cache.mark(CONFIG_MAPS, fresh=True)
         bench.worker.hurry({SERVICES.name})
         assert bench.queue.statistics.depth == 0, "another part than the one that did not answer"
         bench.worker.hurry({CONFIG_MAPS.name})
@@ -111,6 +112,32 @@ async def test_what_was_decided_without_an_answer_is_decided_again_when_there_is
         await until(lambda: not bench.worker.active)
         bench.worker.hurry({CONFIG_MAPS.name})
         assert bench.queue.statistics.depth == 0, "the answer came, and nobody waits for another one"
+
+
+@pytest.mark.spec("FW-861")
+async def test_a_missing_answer_is_an_error_after_ten_seconds(bench: Bench) -> None:
+    """A publisher that is only starting costs no write of a status that the next pass takes back."""
+
+    def decision(_: AIMService, view: View) -> Plan:
+        error = view.get(CONFIG_MAPS, "default", "gone").error
+        return Plan(status={"status": "Running" if error is None else "Degraded"})
+
+    async def status_after(seconds: int) -> tuple[str, int]:
+        bench.clock += timedelta(seconds=seconds)
+        await bench.worker.process(CHAT)
+        return bench.stored_status(), len(bench.writes)
+
+    bench.decision = decision
+    bench.cache.mark(CONFIG_MAPS, fresh=False)
+    assert await status_after(0) == ("", 0)
+    assert bench.records == [], "what is not carried out is no decision"
+    assert await status_after(9) == ("", 0)
+    bench.cache.mark(CONFIG_MAPS, fresh=True)
+    assert await status_after(0) == ("Running", 1)
+    bench.cache.mark(CONFIG_MAPS, fresh=False)
+    assert await status_after(5) == ("Running", 1), "ten seconds of its own"
+    assert await status_after(-3600) == ("Running", 1), "a clock that is set back begins them again"
+    assert await status_after(10) == ("Degraded", 2)
 
 
 @pytest.mark.spec("FW-484")
@@ -154,7 +181,7 @@ async def test_a_part_that_becomes_fresh_while_a_pass_writes_is_not_missed(bench
 @pytest.mark.spec("FW-484", "FW-477", "FW-490")
 async def test_what_raised_keeps_its_pauses_whatever_is_fresh_again(bench: Bench) -> None:
     bench.on_virtual_time()
-    bench.world.mark(CONFIG_MAPS, fresh=False)
+    bench.cache.mark(CONFIG_MAPS, fresh=False)
 
     def stumble(_: AIMService, view: View) -> Plan:
         view.get(CONFIG_MAPS, "default", "needed")
@@ -195,10 +222,14 @@ async def test_a_wake_that_raises_suppresses_no_other(bench: Bench) -> None:
     def finds(change: Change[ConfigMap], _view: View) -> list[Key]:
         return [Key(change.key.namespace, "chat")]
 
-    bench.waking(WakeBy(CONFIG_MAPS, stumbles), WakeBy(CONFIG_MAPS, finds))
+    bench.enqueuer(MappingBy(CONFIG_MAPS, stumbles), MappingBy(CONFIG_MAPS, finds))
     with capture_logs() as logs:
         await bench.create(CONFIG_MAPS, config_map("c"))
     assert (await asyncio.wait_for(bench.queue.get(), 5)).key == CHAT
-    assert bench.worker.waking.failed == 1
-    (told,) = [line for line in logs if line["event"] == "change handler failed"]
-    assert (told["part"], told["key"], told["wake"].rpartition(".")[2]) == ("configmaps", "default/c", "stumbles")
+    assert bench.worker.enqueuer.failed == 1
+    (reported,) = [line for line in logs if line["event"] == "change handler failed"]
+    assert (reported["part"], reported["key"], reported["mapping"].rpartition(".")[2]) == (
+        "configmaps",
+        "default/c",
+        "stumbles",
+    )

@@ -26,7 +26,7 @@ from aim_cli.console.access import Access, Rights
 from aim_cli.console.app import Console
 from aim_cli.console.bus_page import bus_page
 from aim_cli.console.decision import decision_page
-from aim_cli.console.log_pages import Asked, asked, past_page
+from aim_cli.console.log_pages import PageRequest, past_page, request_of
 from aim_cli.console.login import PrivateDoor
 from aim_cli.console.mirror import Mirror
 from aim_cli.console.pages import href
@@ -69,7 +69,7 @@ class Today:
         return [ref for ref in self._refs if ref.kind == kind]
 
 
-class Told:
+class Story:
     """Sources of several parts."""
 
     def __init__(self, bus: BusConnection, layout: Layout) -> None:
@@ -101,8 +101,8 @@ def log(bus: BusConnection, layout: Layout) -> History:
 
 
 @pytest.fixture
-def told(bus: BusConnection, layout: Layout) -> Told:
-    return Told(bus, layout)
+def reported(bus: BusConnection, layout: Layout) -> Story:
+    return Story(bus, layout)
 
 
 def below(found: Then) -> dict[str, str]:
@@ -111,14 +111,14 @@ def below(found: Then) -> dict[str, str]:
 
 
 @pytest.mark.spec("FW-670")
-async def test_an_object_and_what_belonged_to_it_are_as_they_were(log: History, told: Told) -> None:
+async def test_an_object_and_what_belonged_to_it_are_as_they_were(log: History, reported: Story) -> None:
     before = await passed()
-    await told.say(CLUSTER_MODELS.name, "chosen", "", status={"status": "Pending"})
-    early = await told.say(SERVICES.name, "chat", status={"status": "Pending", **MODEL})
-    await told.say(CLUSTER_MODELS.name, "chosen", "", status={"status": "Ready"})
-    await told.say(TEMPLATE_CACHES.name, "weights", status={"status": "Progressing"})
-    later = await told.say(SERVICES.name, "chat", status={"status": "Starting", **MODEL, **CACHE})
-    await told[TEMPLATE_CACHES.name].delete("weights")
+    await reported.say(CLUSTER_MODELS.name, "chosen", "", status={"status": "Pending"})
+    early = await reported.say(SERVICES.name, "chat", status={"status": "Pending", **MODEL})
+    await reported.say(CLUSTER_MODELS.name, "chosen", "", status={"status": "Ready"})
+    await reported.say(TEMPLATE_CACHES.name, "weights", status={"status": "Progressing"})
+    later = await reported.say(SERVICES.name, "chat", status={"status": "Starting", **MODEL, **CACHE})
+    await reported[TEMPLATE_CACHES.name].delete("weights")
     gone = await passed()
 
     assert (await then(log, Today(), ALL, CHAT, before)).knowledge is Knowledge.ABSENT
@@ -132,9 +132,9 @@ async def test_an_object_and_what_belonged_to_it_are_as_they_were(log: History, 
 
 
 @pytest.mark.spec("FW-670", "FW-633")
-async def test_of_the_past_as_well_only_what_the_viewer_may_list_is_told(log: History, told: Told) -> None:
-    await told.say(CLUSTER_MODELS.name, "chosen", "", status={"status": "Ready"})
-    at = await told.say(SERVICES.name, "chat", status={"status": "Running", **MODEL})
+async def test_of_the_past_as_well_only_what_the_viewer_may_list_is_reported(log: History, reported: Story) -> None:
+    await reported.say(CLUSTER_MODELS.name, "chosen", "", status={"status": "Ready"})
+    at = await reported.say(SERVICES.name, "chat", status={"status": "Running", **MODEL})
     some = Rights(within=OWN, made={"ns": at - timedelta(seconds=1)})
     assert below(await then(log, Today(), some, CHAT, at)) == {"AIMClusterModel chosen": "not known"}
     assert (await then(log, Today(), some, Ref(AIM_SERVICE, "other", "chat"), at)).content is None
@@ -145,9 +145,9 @@ async def test_of_the_past_as_well_only_what_the_viewer_may_list_is_told(log: Hi
 
 @pytest.mark.spec("FW-633", "FW-670", "FW-674")
 async def test_who_has_a_namespace_sees_nothing_of_who_had_the_name_before(
-    bus: BusConnection, layout: Layout, log: History, told: Told
+    bus: BusConnection, layout: Layout, log: History, reported: Story
 ) -> None:
-    before = await told.say(SERVICES.name, "chat", status={"status": "Failed"})
+    before = await reported.say(SERVICES.name, "chat", status={"status": "Failed"})
     await _decided(bus, layout, "d-before", before)
     # That it was deleted the log does not know.
     made = await passed()
@@ -157,14 +157,14 @@ async def test_who_has_a_namespace_sees_nothing_of_who_had_the_name_before(
     heir, unknown = Rights(within=OWN, made={"ns": made}), Rights(within=OWN)
 
     async def seen(rights: Rights, at: str = "") -> list[object]:
-        page = await past_page(log, Today(), Asked(CHAT, target, rights, at=at), datetime.now(UTC))
-        told = await story(log, target, rights)
+        page = await past_page(log, Today(), PageRequest(CHAT, target, rights, at=at), datetime.now(UTC))
+        reported = await story(log, target, rights)
         again = (await replayed(log, target, rights))["decisions"]
-        decision = await decision_page(log, Asked(CHAT, target, rights), "d-before")
+        decision = await decision_page(log, PageRequest(CHAT, target, rights), "d-before")
         return [
             page and page.get("state_word"),
-            len(told["bars"]),
-            len(told["moments"]),
+            len(reported["bars"]),
+            len(reported["moments"]),
             len(again),
             decision is None,
         ]
@@ -174,7 +174,7 @@ async def test_who_has_a_namespace_sees_nothing_of_who_had_the_name_before(
     assert await seen(unknown) == [None, 0, 0, 0, True]
     assert (await seen(heir, before.isoformat()))[0] is None, "the moment is another tenant's"
     assert (await then(log, Today(), heir, CHAT, after)).content is None
-    await told.say(SERVICES.name, "chat", status={"status": "Running"})
+    await reported.say(SERVICES.name, "chat", status={"status": "Running"})
     await _decided(bus, layout, "d-after", await passed())
     assert (await seen(heir))[:4] == ["Running", 1, 2, 1]
     assert "Failed" not in str(await story(log, target, heir)), "nor what it was before"
@@ -182,9 +182,9 @@ async def test_who_has_a_namespace_sees_nothing_of_who_had_the_name_before(
 
 @pytest.mark.spec("FW-633", "FW-670")
 async def test_neither_story_nor_stops_nor_replay_name_what_the_viewer_may_not_see(
-    bus: BusConnection, layout: Layout, log: History, told: Told
+    bus: BusConnection, layout: Layout, log: History, reported: Story
 ) -> None:
-    at = await told.say(SERVICES.name, "chat", status={"status": "Pending"})
+    at = await reported.say(SERVICES.name, "chat", status={"status": "Pending"})
     await _decided(bus, layout, "d1", at, RecordedWrite(verb="apply", kind="Job", namespace="ns", name="secret-job"))
     target = target_of(CHAT)
     assert target is not None
@@ -193,7 +193,7 @@ async def test_neither_story_nor_stops_nor_replay_name_what_the_viewer_may_not_s
         pages = (
             await story(log, target, rights),
             await replayed(log, target, rights),
-            await past_page(log, Today(), Asked(CHAT, target, rights), await passed()),
+            await past_page(log, Today(), PageRequest(CHAT, target, rights), await passed()),
         )
         assert [("secret-job" in str(page)) for page in pages] == [named] * 3
 
@@ -207,14 +207,14 @@ async def _decided(bus: BusConnection, layout: Layout, name: str, at: datetime, 
 
 
 @pytest.mark.spec("FW-670")
-async def test_what_the_log_cannot_tell_is_not_guessed(log: History, told: Told, bus: BusConnection) -> None:
-    first = await told.say(SERVICES.name, "chat", status={"status": "Pending"})
-    source = told[SERVICES.name]
+async def test_what_the_log_cannot_tell_is_not_guessed(log: History, reported: Story, bus: BusConnection) -> None:
+    first = await reported.say(SERVICES.name, "chat", status={"status": "Pending"})
+    source = reported[SERVICES.name]
     # A version of which the history knows only that there was one.
     source.history = False
-    lost = await told.say(SERVICES.name, "chat", status={"status": "Starting"})
+    lost = await reported.say(SERVICES.name, "chat", status={"status": "Starting"})
     source.history = True
-    await told.say(SERVICES.name, "chat", status={"status": "Running"})
+    await reported.say(SERVICES.name, "chat", status={"status": "Running"})
     for at in (first, lost):
         found = await then(log, Today(), ALL, CHAT, at)
         assert found.unasked[str(CHAT)].startswith("the event log cannot tell how it was"), at
@@ -225,20 +225,22 @@ async def test_what_the_log_cannot_tell_is_not_guessed(log: History, told: Told,
 
 
 @pytest.mark.spec("FW-670")
-async def test_a_pod_is_found_in_whichever_part_it_is(log: History, told: Told) -> None:
-    at = await told.say(DISCOVERY_PODS.name, "look", status={"phase": "Running"}, spec={"containers": []})
+async def test_a_pod_is_found_in_whichever_part_it_is(log: History, reported: Story) -> None:
+    at = await reported.say(DISCOVERY_PODS.name, "look", status={"phase": "Running"}, spec={"containers": []})
     found = await then(log, Today(), ALL, Ref(POD, "ns", "look"), at)
     assert found.content is not None
     assert found.content["state_word"] == "Running"
 
 
 @pytest.mark.spec("FW-670")
-async def test_of_what_was_made_in_all_of_the_cluster_the_rest_is_said_to_be_unknown(log: History, told: Told) -> None:
-    at = await told.say(CLUSTER_MODELS.name, "chosen", "", status={"status": "Ready"})
-    uid = told[CLUSTER_MODELS.name].truth[Key("", "chosen")]["metadata"]["uid"]
-    cache = told[TEMPLATE_CACHES.name].change("weights", status={"status": "Progressing"})
+async def test_of_what_was_made_in_all_of_the_cluster_the_rest_is_said_to_be_unknown(
+    log: History, reported: Story
+) -> None:
+    at = await reported.say(CLUSTER_MODELS.name, "chosen", "", status={"status": "Ready"})
+    uid = reported[CLUSTER_MODELS.name].truth[Key("", "chosen")]["metadata"]["uid"]
+    cache = reported[TEMPLATE_CACHES.name].change("weights", status={"status": "Progressing"})
     cache["metadata"]["ownerReferences"] = [{"kind": "AIMClusterModel", "name": "chosen", "uid": uid}]
-    await told[TEMPLATE_CACHES.name].publish(Key("ns", "weights"), cache)
+    await reported[TEMPLATE_CACHES.name].publish(Key("ns", "weights"), cache)
     model, made = Ref(AIM_CLUSTER_MODEL, "", "chosen"), Ref(AIM_TEMPLATE_CACHE, "ns", "weights")
     found = await then(log, Today(made), ALL, model, await passed())
     assert below(found) == {"AIMTemplateCache ns/weights": "Progressing"}
@@ -247,14 +249,14 @@ async def test_of_what_was_made_in_all_of_the_cluster_the_rest_is_said_to_be_unk
 
 
 @pytest.mark.spec("FW-670")
-async def test_stops_are_the_moments_of_the_story_and_lead_to_each_other(log: History, told: Told) -> None:
+async def test_stops_are_the_moments_of_the_story_and_lead_to_each_other(log: History, reported: Story) -> None:
     for state in ("Pending", "Starting", "Running"):
-        await told.say(SERVICES.name, "chat", status={"status": state})
+        await reported.say(SERVICES.name, "chat", status={"status": state})
     target, now = target_of(CHAT), datetime.now(UTC)
     assert target is not None
 
     async def page(stop: str = "", at: str = "") -> JsonObject:
-        found = await past_page(log, Today(), Asked(CHAT, target, ALL, stop, at), now)
+        found = await past_page(log, Today(), PageRequest(CHAT, target, ALL, stop, at), now)
         assert found is not None
         return found
 
@@ -278,10 +280,12 @@ async def test_stops_are_the_moments_of_the_story_and_lead_to_each_other(log: Hi
 
 @pytest.mark.spec("FW-670")
 @pytest.mark.parametrize("zone", ["+02:00", " 02:00", "+0200"])
-async def test_a_moment_of_another_zone_is_told_in_utc_and_leads_to_itself(log: History, told: Told, zone: str) -> None:
-    await told.say(SERVICES.name, "chat", status={"status": "Running"})
+async def test_a_moment_of_another_zone_is_reported_in_utc_and_leads_to_itself(
+    log: History, reported: Story, zone: str
+) -> None:
+    await reported.say(SERVICES.name, "chat", status={"status": "Running"})
     path = {"plural": "aimservices", "namespace": "ns", "name": "chat"}
-    wanted = asked(path, {"at": f"2099-11-23T14:05:00{zone}"}, ALL)
+    wanted = request_of(path, {"at": f"2099-11-23T14:05:00{zone}"}, ALL)
     assert wanted is not None
     found = await past_page(log, Today(), wanted, datetime.now(UTC))
     assert found is not None
@@ -292,8 +296,8 @@ async def test_a_moment_of_another_zone_is_told_in_utc_and_leads_to_itself(log: 
 
 
 @pytest.mark.spec("FW-670")
-async def test_of_before_the_log_nobody_can_say_that_something_was_not_there(log: History, told: Told) -> None:
-    at = await told.say(SERVICES.name, "other", status={"status": "Running"})
+async def test_of_before_the_log_nobody_can_say_that_something_was_not_there(log: History, reported: Story) -> None:
+    at = await reported.say(SERVICES.name, "other", status={"status": "Running"})
 
     class Cut(History):
         async def complete_since(self) -> dict[str, datetime]:
@@ -307,23 +311,23 @@ async def test_of_before_the_log_nobody_can_say_that_something_was_not_there(log
 
 @pytest.mark.spec("FW-674")
 async def test_a_decision_is_found_by_its_id_among_those_about_the_object(
-    bus: BusConnection, layout: Layout, log: History, told: Told
+    bus: BusConnection, layout: Layout, log: History, reported: Story
 ) -> None:
-    at = await told.say(SERVICES.name, "chat", status={"status": "Pending"})
+    at = await reported.say(SERVICES.name, "chat", status={"status": "Pending"})
     for number, name in enumerate(("chat", "chat", "other")):
         record = DecisionRecord(
             id=f"d{number}", service="serving", controller="service", part=SERVICES.name,
             namespace="ns", name=name, at=at,
         )  # fmt: skip
         await bus.publish(layout.decision("serving", SERVICES.name, record.key), record.to_json(), {})
-    wanted = asked({"plural": "aimservices", "namespace": "ns", "name": "chat"}, {}, ALL)
+    wanted = request_of({"plural": "aimservices", "namespace": "ns", "name": "chat"}, {}, ALL)
     assert wanted is not None
     found = await decision_page(log, wanted, "d1")
     assert found is not None
     assert (found["record"].id, found["verdict"]) == ("d1", "undetermined")
     assert found["because"] == ["missing: the settings: an older release did not record them"]
     assert await decision_page(log, wanted, "d2") is None, "it is about another object"
-    assert asked({"plural": "aimservices", "namespace": "ns", "name": "chat"}, {}, Rights()) is None
+    assert request_of({"plural": "aimservices", "namespace": "ns", "name": "chat"}, {}, Rights()) is None
 
 
 @pytest.mark.spec("FW-682")
@@ -347,10 +351,10 @@ async def test_of_many_decisions_the_newest_are_taken_again_and_the_page_says_so
 
 @pytest.mark.spec("FW-682")
 async def test_a_few_pages_are_made_from_the_log_at_once(
-    bus: BusConnection, layout: Layout, told: Told, monkeypatch: pytest.MonkeyPatch
+    bus: BusConnection, layout: Layout, reported: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AIM_NATS_ROOT", layout.root)
-    await told.say(SERVICES.name, "chat", status={"status": "Running"})
+    await reported.say(SERVICES.name, "chat", status={"status": "Running"})
 
     async def review(_: JsonObject) -> JsonObject:
         return {"status": {"allowed": True}}
@@ -395,17 +399,17 @@ async def following(bus: BusConnection) -> AsyncIterator[Mirror]:
 
 @pytest.mark.spec("FW-675")
 async def test_each_version_is_looked_at_once(
-    bus: BusConnection, layout: Layout, told: Told, monkeypatch: pytest.MonkeyPatch
+    bus: BusConnection, layout: Layout, reported: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AIM_NATS_ROOT", layout.root)
-    source, looked = told[SERVICES.name], list[str]()
+    source, looked = reported[SERVICES.name], list[str]()
 
     def state(_: Resource, obj: JsonObject) -> str:
         looked.append(obj["metadata"]["name"])
         return str(obj["status"]["status"])
 
-    await told.say(SERVICES.name, "chat", status={"status": "Starting"})
-    await told.say(SERVICES.name, "other", "elsewhere", status={"status": "Running"})
+    await reported.say(SERVICES.name, "chat", status={"status": "Starting"})
+    await reported.say(SERVICES.name, "other", "elsewhere", status={"status": "Running"})
     await source.mark()
     async with following(bus) as mirror:
 
@@ -434,23 +438,25 @@ async def test_when_a_namespace_was_made_is_known_only_while_somebody_vouches_fo
     await source.publish(Key("", "team"), namespace)
     async with following(bus) as mirror:
         await source.mark()
-        await eventually(lambda: mirror.made({"team", "other"}) == {"team": datetime.fromisoformat(at)}, "it is known")
+        await eventually(
+            lambda: mirror.creation_times({"team", "other"}) == {"team": datetime.fromisoformat(at)}, "it is known"
+        )
         assert NAMESPACES.name not in mirror.stale
-        mirror._world.mark(NAMESPACES, fresh=False)
+        mirror._cache.mark(NAMESPACES, fresh=False)
         assert NAMESPACES.name in mirror.stale
-        assert mirror.made({"team"}) == {}
+        assert mirror.creation_times({"team"}) == {}
 
 
 @pytest.mark.spec("FW-673")
 async def test_the_page_of_the_log_tells_epochs_and_for_who_asks_holes(
-    bus: BusConnection, layout: Layout, told: Told, monkeypatch: pytest.MonkeyPatch
+    bus: BusConnection, layout: Layout, reported: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AIM_NATS_ROOT", layout.root)
-    source = told[SERVICES.name]
+    source = reported[SERVICES.name]
     for number in range(3):
         # Of the second version the history knows only that there was one.
         source.history = number != 1
-        await told.say(SERVICES.name, "chat", status={"status": str(number)})
+        await reported.say(SERVICES.name, "chat", status={"status": str(number)})
     await source.mark()
     async with following(bus) as mirror:
         await eventually(lambda: mirror.namespaces == {"ns"}, "it is known")

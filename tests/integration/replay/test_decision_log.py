@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
 import pytest
+from support.cache_feed import feeding
+from support.cache_objects import widgets
 from support.nats import eventually
-from support.world_feed import feeding
-from support.world_objects import widgets
 
 from controller_runtime import JsonObject
 from controller_runtime.log.broker.connection import BusConnection
@@ -68,7 +68,7 @@ async def test_settings_outlive_the_last_record_of_a_process(bus: BusConnection,
 
 
 @pytest.mark.spec("FW-436")
-async def test_settings_are_told_again_behind_what_was_recorded(bus: BusConnection, layout: Layout) -> None:
+async def test_settings_are_reported_again_behind_what_was_recorded(bus: BusConnection, layout: Layout) -> None:
     history = History(bus, layout)
     async with running(bus, layout, again=0.2) as decisions:
         take(decisions, 1)
@@ -104,13 +104,15 @@ async def test_the_next_process_tells_the_settings_of_one_that_was_killed(
 
 async def limit(bus: BusConnection, layout: Layout, room: int) -> None:
     """From now on the log has room for so many bytes more, and refuses what does not fit."""
-    told = await bus.api(f"STREAM.INFO.{layout.decisions_stream}")
-    config = {**told["config"], "discard": "new", "max_bytes": int(told["state"]["bytes"]) + room}
+    reported = await bus.api(f"STREAM.INFO.{layout.decisions_stream}")
+    config = {**reported["config"], "discard": "new", "max_bytes": int(reported["state"]["bytes"]) + room}
     await bus.api(f"STREAM.UPDATE.{layout.decisions_stream}", config)
 
 
 @pytest.mark.spec("FW-495", "FW-533")
-async def test_nothing_is_told_before_the_settings_of_one_that_was_killed(bus: BusConnection, layout: Layout) -> None:
+async def test_nothing_is_reported_before_the_settings_of_one_that_was_killed(
+    bus: BusConnection, layout: Layout
+) -> None:
     """Else whoever is killed then hides them: the next one looks at the last record only."""
     large: JsonObject = {"resync_interval": 77.0, "words": "x" * 4096}
     async with killed(bus, layout, settings=large) as decisions:
@@ -132,8 +134,8 @@ async def test_nothing_is_told_before_the_settings_of_one_that_was_killed(bus: B
         of_killed = [one.record for one in await history.decisions() if one.record.name != "w2"]
         if not of_killed:
             return
-        told = [str(await history.settings("tester", one.settings)) for one in of_killed]
-        assert told == [str(large)] * len(of_killed)
+        reported = [str(await history.settings("tester", one.settings)) for one in of_killed]
+        assert reported == [str(large)] * len(of_killed)
     raise AssertionError("there were none")
 
 

@@ -6,15 +6,15 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
+from support.cache_objects import widgets
 from support.replay_log import EVERY, PART, Log, by_name, change_everything, first_red, last_red, verdicts
-from support.world_objects import widgets
 from typer.testing import CliRunner
 
 from aim_cli.__main__ import app
 from aim_cli.errors import UnreachableError, UnreadableError
 from aim_cli.log import connecting
 from aim_cli.log.exporting import export
-from aim_cli.log.file import FileHistory, Held, documents, read, taken, write
+from aim_cli.log.file import FileContents, FileHistory, documents, read, take, write
 from controller_runtime import Key, Plan, Resource, View
 from controller_runtime.log.history.reader import DecisionFilter, History
 from controller_runtime.replay import Replayed, Verdict
@@ -22,12 +22,12 @@ from controller_runtime.replay import Replayed, Verdict
 WORD = "correct-horse-battery"
 
 
-async def exported(log: Log, path: Path, wanted: DecisionFilter = EVERY) -> Held:
-    write(path, documents(await taken(History(log.bus, log.layout), wanted)))
+async def exported(log: Log, path: Path, wanted: DecisionFilter = EVERY) -> FileContents:
+    write(path, documents(await take(History(log.bus, log.layout), wanted)))
     return read(path)
 
 
-async def again(log: Log, held: Held, reconcile: object) -> list[Replayed]:
+async def again(log: Log, held: FileContents, reconcile: object) -> list[Replayed]:
     return [one async for one in log.replayer(reconcile, FileHistory(held)).decisions()]  # type: ignore[arg-type]
 
 
@@ -142,6 +142,6 @@ def test_a_file_needs_no_broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(connecting, "connect", refused)
     path = tmp_path / "empty.aimlog"
     begins = datetime.fromisoformat("2026-11-23T00:00:00Z")
-    write(path, documents(Held(frozenset(), (), (), (), {}, begins, {})))
+    write(path, documents(FileContents(frozenset(), (), (), (), {}, begins, {})))
     ran = CliRunner().invoke(app, ["timeline", "aimservice", "ns/chat", "--nats-url", str(path)])
     assert (ran.exit_code, ran.stderr) == (3, "the event log holds nothing about aimservice ns/chat\n")

@@ -29,8 +29,8 @@ async def test_an_object_is_found_in_whichever_part_of_its_kind_holds_it(
 ) -> None:
     assert len(PODS) > 1
     await Source(bus, layout, PODS[-1].name).upsert(CHAT.name, namespace=CHAT.namespace)
-    told = await state(nats_server, Scope(Target(PODS[0], CHAT), None), datetime.now(UTC))
-    assert (told.code, told.lines[1].split()[:2]) == (Exit.WELL, ["Pod", "ns/chat"])
+    reported = await state(nats_server, Scope(Target(PODS[0], CHAT), None), datetime.now(UTC))
+    assert (reported.code, reported.lines[1].split()[:2]) == (Exit.WELL, ["Pod", "ns/chat"])
 
 
 @pytest.mark.spec("FW-615")
@@ -43,8 +43,8 @@ async def test_what_was_before_the_log_is_complete_is_not_known(
     await source.upsert("other")
     await bus.api(f"STREAM.PURGE.{layout.history_stream}")
     await source.upsert("other")
-    told = await state(nats_server, scope, before)
-    assert told.lines == ("whether AIMService ns/chat was there is not known",)
-    assert told.remarks[0].startswith("the log of versions is complete since ")
-    assert (await diff(nats_server, scope, before, datetime.now(UTC))).remarks == told.remarks
+    reported = await state(nats_server, scope, before)
+    assert reported.lines == ("whether AIMService ns/chat was there is not known",)
+    assert reported.remarks[0].startswith("the log of versions is complete since ")
+    assert (await diff(nats_server, scope, before, datetime.now(UTC))).remarks == reported.remarks
     assert (await state(nats_server, scope, datetime.now(UTC))).lines == ("AIMService ns/chat was not there",)

@@ -11,7 +11,7 @@ from controller_runtime import JsonObject, Key, Reconciler, ServiceDefinition, d
 from controller_runtime.log.broker.connection import PubAck
 from controller_runtime.log.broker.reading import last_message
 from controller_runtime.log.history.reader import History
-from controller_runtime.log.history.versions import Told, as_of
+from controller_runtime.log.history.versions import VersionAnswer, as_of
 from controller_runtime.log.wire.messages import LogMessage
 from controller_runtime.replay import Replayer, ServiceCode, Verdict
 from controller_runtime.replay import past as past_part
@@ -64,7 +64,7 @@ async def test_settings_are_those_of_then(log: Log) -> None:
         ({"resync_interval": "never"}, "d1", "the settings are not valid today: resync_interval"),
     ],
 )
-async def test_without_its_settings_a_decision_cannot_be_told(
+async def test_without_its_settings_a_decision_cannot_be_reported(
     log: Log, settings: JsonObject, digest: str, named: str
 ) -> None:
     log.settings = settings
@@ -74,7 +74,7 @@ async def test_without_its_settings_a_decision_cannot_be_told(
     assert one.missing[0].startswith(named)
 
 
-async def test_what_has_no_code_today_cannot_be_told(log: Log) -> None:
+async def test_what_has_no_code_today_cannot_be_reported(log: Log) -> None:
     await log.decide("a", by_name)
     replayer = Replayer(History(log.bus, log.layout), {})
     (one,) = [one async for one in replayer.decisions()]
@@ -97,7 +97,7 @@ async def test_a_digest_that_does_not_agree_is_named(log: Log) -> None:
     (one,) = await log.replay(first_red)
     assert (one.verdict, one.missing) == (
         Verdict.UNKNOWN,
-        ("widgets: the history tells of 202 objects, the world held 203",),
+        ("widgets: the history tells of 202 objects, the cache held 203",),
     )
 
 
@@ -125,7 +125,7 @@ async def test_a_replay_that_stumbles_itself_neither_blames_the_code_nor_goes_on
     await log.decide("c", first_red)
     looks = [0]
 
-    def stumbling(*args: Any) -> Told:
+    def stumbling(*args: Any) -> VersionAnswer:
         looks[0] += 1
         if looks[0] == 2:
             raise RuntimeError("no such place")
@@ -154,9 +154,9 @@ async def test_a_record_that_nobody_can_read_is_not_passed_over(log: Log, change
 
 
 @pytest.mark.spec("FW-437", "FW-441")
-async def test_with_settings_that_are_nonsense_nothing_can_be_told(log: Log) -> None:
+async def test_with_settings_that_are_nonsense_nothing_can_be_reported(log: Log) -> None:
     await log.decide("a", by_name)
     await log._publish(log.layout.settings("tester", "d1"), b"{")
-    (told,) = await log.replay(by_name)
-    assert told.verdict is Verdict.UNKNOWN
-    assert "are no JSON" in told.missing[0]
+    (reported,) = await log.replay(by_name)
+    assert reported.verdict is Verdict.UNKNOWN
+    assert "are no JSON" in reported.missing[0]

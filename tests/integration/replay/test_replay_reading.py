@@ -64,7 +64,7 @@ async def test_of_a_long_history_as_much_is_read_as_there_were_objects(log: Log)
 
 @pytest.mark.spec("FW-494")
 @pytest.mark.usefixtures("narrow")
-async def test_where_all_objects_are_told_the_history_of_others_is_not_read(
+async def test_where_all_objects_are_reported_the_history_of_others_is_not_read(
     log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await log.decide("c", first_red)

@@ -1,4 +1,4 @@
-"""Decisions of a live world are taken again from the log of a real broker."""
+"""Decisions of a live cache are taken again from the log of a real broker."""
 
 from datetime import datetime
 from typing import Any

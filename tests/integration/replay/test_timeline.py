@@ -36,35 +36,37 @@ def source(bus: BusConnection, layout: Layout) -> Source:
     return Source(bus, layout, SERVICES.name)
 
 
-async def told(bus: BusConnection, layout: Layout) -> Sequence[str]:
+async def reported(bus: BusConnection, layout: Layout) -> Sequence[str]:
     moments = await timeline(History(bus, layout), target("aimservice", "ns/chat"))
     return [moment.what for moment in moments]
 
 
 @pytest.mark.spec("FW-496")
 @pytest.mark.parametrize("body", [b"garbage", b"[]", b"{}", ANOTHER])
-async def test_a_version_that_cannot_be_read_is_told_as_that(
+async def test_a_version_that_cannot_be_read_is_reported_as_that(
     bus: BusConnection, layout: Layout, source: Source, body: bytes
 ) -> None:
     await source.upsert("chat", status={"status": "Starting"})
     await source._store(CHAT, Verb.UPSERT, source.change("chat")["metadata"], body)
     # As the last one, of which the relatives are looked for, and between two, which are compared.
-    assert await told(bus, layout) == ["created", "a version that cannot be read"]
+    assert await reported(bus, layout) == ["created", "a version that cannot be read"]
     await source.upsert("chat", status={"status": "Running"})
-    assert await told(bus, layout) == ["created", "a version that cannot be read", "status Starting → Running"]
+    assert await reported(bus, layout) == ["created", "a version that cannot be read", "status Starting → Running"]
 
 
 @pytest.mark.spec("FW-496")
-async def test_a_story_that_begins_with_nonsense_is_told(bus: BusConnection, layout: Layout, source: Source) -> None:
+async def test_a_story_that_begins_with_nonsense_is_reported(
+    bus: BusConnection, layout: Layout, source: Source
+) -> None:
     await source._store(CHAT, Verb.UPSERT, source.change("chat")["metadata"], b"garbage")
     await source.upsert("chat", status={"status": "Running"})
     await source.delete("chat")
-    assert await told(bus, layout) == ["a version that cannot be read", "created", "deleted"]
+    assert await reported(bus, layout) == ["a version that cannot be read", "created", "deleted"]
 
 
 @pytest.mark.spec("SV-270")
 @pytest.mark.parametrize("value", ["true", "false", None])
-async def test_a_pause_is_told_before_anything_else(
+async def test_a_pause_is_reported_before_anything_else(
     bus: BusConnection, layout: Layout, source: Source, value: str | None
 ) -> None:
     history, wanted = History(bus, layout), target("aimservice", "ns/chat")
@@ -113,10 +115,10 @@ async def test_only_what_is_near_is_read_unless_the_whole_trace_is_asked_for(
     read = await history.decisions_near("ns", [(CLUSTER_MODELS.name, chosen), (SERVICES.name, CHAT)], ["a" * 32])
     assert [(one.record.part, one.record.key) for one in read] == [(part, key) for part, key, _ in near]
     wanted = target("aimservice", "ns/chat")
-    told = [moment.about for moment in await timeline(history, wanted)]
-    assert told == ["AIMService ns/chat", "AIMService ns/chat", "AIMClusterModel chosen", "AIMService ns/b"]
+    reported = [moment.about for moment in await timeline(history, wanted)]
+    assert reported == ["AIMService ns/chat", "AIMService ns/chat", "AIMClusterModel chosen", "AIMService ns/b"]
     everything = [moment.about for moment in await timeline(history, wanted, everywhere=Everywhere())]
-    assert everything == [*told, "AIMService elsewhere/d", "AIMClusterModel another"]
+    assert everything == [*reported, "AIMService elsewhere/d", "AIMClusterModel another"]
 
 
 @pytest.mark.spec("FW-727")
@@ -133,8 +135,8 @@ async def test_of_a_whole_trace_nothing_is_read_from_long_before_what_is_wanted(
     # What clocks differ by is read, too.
     assert not await history.decisions_near(None, places, ["a" * 32], now + timedelta(minutes=2))
     since = Everywhere(now + timedelta(minutes=2))
-    told = await timeline(history, target("aimservice", "ns/chat"), everywhere=since)
-    assert [moment.what for moment in told] == ["created"]
+    reported = await timeline(history, target("aimservice", "ns/chat"), everywhere=since)
+    assert [moment.what for moment in reported] == ["created"]
 
 
 @pytest.mark.spec("FW-726")
@@ -175,9 +177,9 @@ async def test_each_decision_and_each_version_nearby_wakes_who_follows(
 
     async def follow() -> None:
         nonlocal heard
-        async with aclosing(History(bus, layout).stirred("ns")) as wakes:
-            async for _ in wakes:
-                heard = await told(bus, layout)
+        async with aclosing(History(bus, layout).stirred("ns")) as mappings:
+            async for _ in mappings:
+                heard = await reported(bus, layout)
 
     await source.upsert("chat")
     following = asyncio.ensure_future(follow())
@@ -207,8 +209,8 @@ def test_a_log_that_cannot_be_read_is_no_verdict(monkeypatch: pytest.MonkeyPatch
     "words", [[], ["--all", "aimservice", "ns/chat"], ["--all", "-n", "ns"], ["--all", "x.aimlog"]]
 )
 def test_either_something_or_everything_is_replayed(words: list[str]) -> None:
-    told = CliRunner().invoke(app, ["replay", *words, "--nats-url", "nats://127.0.0.1:1"])
-    assert (told.exit_code, told.stderr.count("--all decisions")) == (2, 1)
+    reported = CliRunner().invoke(app, ["replay", *words, "--nats-url", "nats://127.0.0.1:1"])
+    assert (reported.exit_code, reported.stderr.count("--all decisions")) == (2, 1)
 
 
 @pytest.mark.spec("FW-437")

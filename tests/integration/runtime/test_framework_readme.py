@@ -39,10 +39,15 @@ DEFINITION: Final = {
 }
 
 
+def examples() -> tuple[str, str]:
+    """The program in the README, and its tests."""
+    program, tests = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    return program, tests
+
+
 def example() -> str:
     """The program in the README."""
-    [program] = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
-    return str(program)
+    return examples()[0]
 
 
 @pytest.mark.spec("FW-520")
@@ -68,14 +73,27 @@ async def test_the_example_writes_its_child_and_puts_it_back(
     await api.created(GREETINGS, GREETING)
     first = (await api.until(CARD, lambda reply: reply.status == 200)).body
     assert first["data"] == {"text": "Hello, platform engineers!"}
-    told = (await api.until(f"{GREETINGS}/first", _is_ready)).body
-    assert {one["type"] for one in told["status"]["conditions"]} >= {"CardReady", "Ready"}
+    reported = (await api.until(f"{GREETINGS}/first", _is_ready)).body
+    assert {one["type"] for one in reported["status"]["conditions"]} >= {"CardReady", "Ready"}
 
     await api.delete(CARD)
     second = (await api.until(CARD, lambda reply: reply.status == 200 and _uid(reply.body) != _uid(first))).body
     assert second["metadata"]["ownerReferences"][0]["name"] == "first"
     assert await service.stop() == 0
     assert service.tracebacks == []
+
+
+@pytest.mark.spec("FW-520")
+def test_the_tests_of_the_example_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program, tests = examples()
+    (tmp_path / "greeter.py").write_text(program, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    namespace: dict[str, object] = {}
+    exec(compile(tests, "README", "exec"), namespace)
+    found = [member for name, member in namespace.items() if name.startswith("test_") and callable(member)]
+    assert len(found) == 2
+    for test in found:
+        test()
 
 
 def _uid(obj: dict[str, dict[str, str]]) -> str:

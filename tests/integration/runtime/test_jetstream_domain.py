@@ -35,11 +35,11 @@ async def test_streams_of_another_domain_are_used_through_a_leaf(
             await service.ready()
             await api.created(MODELS, model("qwen", "qwen:1"))
             await seen(api, "qwen", "qwen:1")
-            assert (await service.page("/debug/world"))["tinymodels"]["source"] == "bus"
+            assert (await service.page("/debug/cache"))["tinymodels"]["source"] == "bus"
 
             again = await stage.started("pod-1", NATS_JETSTREAM_DOMAIN="hub", DIRECT_WATCH="false")
             await again.ready()
-            assert list((await again.page("/debug/world"))["tinymodels"]["keys"]) == ["default/qwen"]
+            assert list((await again.page("/debug/cache"))["tinymodels"]["keys"]) == ["default/qwen"]
         finally:
             await stage.close()
         async with connected(hub.url) as there, connected(leaf.url) as here:

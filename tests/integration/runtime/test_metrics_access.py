@@ -172,7 +172,7 @@ async def test_a_started_service_serves_them_so(stage: Platform, api: RawApi) ->
 
 
 @pytest.mark.spec("FW-348")
-async def test_secure_metrics_at_the_address_of_the_probes_are_told_in_one_line(stage: Platform) -> None:
+async def test_secure_metrics_at_the_address_of_the_probes_are_reported_in_one_line(stage: Platform) -> None:
     service = await stage.started(METRICS_SECURE="true")
     assert await service.ended() == 1
     (line,) = [line for line in service.lines if line["level"] == "error"]

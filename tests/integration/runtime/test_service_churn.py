@@ -146,5 +146,5 @@ async def test_a_comparison_takes_over_what_is_known(tiny: ServiceProcess, api: 
 
 
 def of_rounds(process: ServiceProcess) -> list[str]:
-    world = process.state.process.world
-    return [str(entry) for part in world.parts for entry in world.all(part) if "r0-" in str(entry)]
+    cache = process.state.process.cache
+    return [str(entry) for part in cache.parts for entry in cache.all(part) if "r0-" in str(entry)]

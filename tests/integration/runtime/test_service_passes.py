@@ -49,13 +49,13 @@ async def test_facts_survive_a_restart_and_go_with_their_owner(stage: Platform, 
         await seen(api, name, f"{name}:1")
     await first.until("/debug/queue", lambda _, page: page["publishers"]["facts"]["published"] == 3)
     await api.delete(f"{MODELS}/goes")
-    await first.until("/debug/world", lambda _, page: page["facts"]["objects"] == 2)
+    await first.until("/debug/cache", lambda _, page: page["facts"]["objects"] == 2)
     await first.kill()
     # Nobody sees this one go.
     await api.delete(f"{MODELS}/vanishes")
     await api.delete(f"{MAPS}/stays")
     second = await stage.started("pod-1", **QUICK)
-    await second.until("/debug/world", lambda status, page: status == 200 and page["facts"]["objects"] == 1)
+    await second.until("/debug/cache", lambda status, page: status == 200 and page["facts"]["objects"] == 1)
     await seen(api, "stays", "stays:1")
     assert [stage.looked(f"{name}:1") for name in ("stays", "goes", "vanishes")] == [1, 1, 1]
 
@@ -67,10 +67,10 @@ async def test_a_fact_that_nothing_refers_to_any_more_goes(stage: Platform, api:
     await seen(api, "qwen", "qwen:1")
     await api.merge(f"{MODELS}/qwen", {"spec": {"image": "qwen:2"}})
     await seen(api, "qwen", "qwen:2")
-    await service.until("/debug/world", lambda _, page: page["facts"]["objects"] == 1)
+    await service.until("/debug/cache", lambda _, page: page["facts"]["objects"] == 1)
     start = (await service.page("/debug/queue"))["queues"]["tiny"]["taken"]
     await service.until("/debug/queue", lambda _, page: page["queues"]["tiny"]["taken"] >= start + 4)
-    assert (await service.page("/debug/world"))["facts"]["objects"] == 1
+    assert (await service.page("/debug/cache"))["facts"]["objects"] == 1
     assert (stage.looked("qwen:1"), stage.looked("qwen:2")) == (1, 1)
 
 
@@ -80,7 +80,7 @@ async def test_what_failed_is_tried_again_when_what_it_needs_may_be_seen_again(s
     service = await stage.started(NATS_HEARTBEAT="1s", BACKOFF_INITIAL="900s", DIRECT_WATCH="false")
     before = await service.until("/debug/queue", lambda _, page: page["queues"].get("tiny", {}).get("retries"))
     await stage.nats.stop()
-    await service.until("/debug/world", lambda _, page: any(not part["fresh"] for part in page.values()))
+    await service.until("/debug/cache", lambda _, page: any(not part["fresh"] for part in page.values()))
     await stage.nats.start()
     tried = before["queues"]["tiny"]["retries"]
     await service.until("/debug/queue", lambda _, page: page["queues"]["tiny"]["retries"] > tried)

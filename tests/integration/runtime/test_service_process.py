@@ -31,8 +31,8 @@ async def test_a_service_does_its_work_and_tells_about_it(stage: Platform, api: 
     assert child["metadata"]["ownerReferences"][0]["uid"] == created["metadata"]["uid"]
     assert await service.ask("/healthz") == (200, "ok")
     # Where connecting takes more than a second, the API server is asked at first.
-    world = await service.until("/debug/world", lambda _, page: page["tinymodels"]["source"] == "bus")
-    assert list(world["tinymodels"]["keys"]) == ["default/qwen"]
+    cache = await service.until("/debug/cache", lambda _, page: page["tinymodels"]["source"] == "bus")
+    assert list(cache["tinymodels"]["keys"]) == ["default/qwen"]
     queue = await service.until("/debug/queue", lambda _, page: page["publishers"]["facts"]["published"] == 1)
     assert queue["queues"]["tiny"]["taken"] >= 2
     assert await service.metric('controller_runtime_reconcile_total{controller="tiny",result="success"}')
@@ -140,7 +140,7 @@ async def test_records_that_wait_at_the_signal_are_written_before_the_end(stage:
         for number in range(5):
             await api.created(MODELS, model(f"m{number}", f"image:{number}"))
             await seen(api, f"m{number}", f"image:{number}")
-        # Two for each model, and the settings; a pass that something else wakes meanwhile adds its own.
+        # Two for each model, and the settings; a pass that something else enqueues meanwhile adds its own.
         await service.until("/debug/queue", lambda _, page: page["recorder"]["waiting"] >= 11)
         await bus.api(f"STREAM.UPDATE.{stream}", config)
         assert await service.stop() == 0
@@ -150,15 +150,15 @@ async def test_records_that_wait_at_the_signal_are_written_before_the_end(stage:
 
 
 @pytest.mark.spec("FW-450")
-async def test_versions_that_wait_at_the_signal_are_told(stage: Platform, api: RawApi) -> None:
+async def test_versions_that_wait_at_the_signal_are_reported(stage: Platform, api: RawApi) -> None:
     service = await stage.started(**QUICK)
     await service.ready()
     await stage.nats.kill()
     await api.created(MODELS, model("qwen", "qwen:1"))
     await service.until("/debug/queue", lambda _, page: page["publishers"]["tinymodels"]["waiting"] == 1)
     assert await service.stop() == 0
-    [told] = [line for line in service.lines if "unpublished versions" in line["message"]]
-    assert (told["part"], told["count"]) == ("tinymodels", 1)
+    [reported] = [line for line in service.lines if "unpublished versions" in line["message"]]
+    assert (reported["part"], reported["count"]) == ("tinymodels", 1)
 
 
 @pytest.mark.spec("FW-483")
@@ -192,7 +192,7 @@ async def test_a_collector_that_does_not_answer_does_not_hold_it_up(stage: Platf
         assert await service.stop() == 0
 
 
-async def test_a_taken_port_is_told_in_one_line(stage: Platform) -> None:
+async def test_a_taken_port_is_reported_in_one_line(stage: Platform) -> None:
     port = free_port()
     with socket.socket() as other:
         other.bind(("127.0.0.1", port))
@@ -206,7 +206,7 @@ async def test_a_taken_port_is_told_in_one_line(stage: Platform) -> None:
 
 
 @pytest.mark.spec("FW-400", "FW-401")
-async def test_a_stream_of_another_nature_is_told_and_does_not_stop_the_service(stage: Platform) -> None:
+async def test_a_stream_of_another_nature_is_reported_and_does_not_stop_the_service(stage: Platform) -> None:
     async with connected(stage.nats.url) as bus:
         await bus.wait_connected()
         await bus.api(

@@ -18,10 +18,10 @@ def rests(page: JsonObject) -> bool:
     queue, recorder = page["queues"].get("tiny"), page["recorder"]
     if queue is None or queue["taken"] < OBJECTS or queue["depth"] or queue["processing"] or recorder["waiting"]:
         return False
-    return all(one["markers"] and not one["waiting"] for one in page["publishers"].values())
+    return all(one["checkpoints"] and not one["waiting"] for one in page["publishers"].values())
 
 
-async def told(bus: BusConnection) -> list[int]:
+async def reported(bus: BusConnection) -> list[int]:
     """How many versions and decisions are stored."""
     streams = (
         (DEFAULT_LAYOUT.history_stream, DEFAULT_LAYOUT.history_subjects[0]),
@@ -43,7 +43,7 @@ async def test_a_restart_with_hundreds_of_objects_writes_nothing(stage: Platform
     await first.until("/debug/queue", lambda _, page: converged(page))
     async with connect(BusSettings.of_urls(stage.nats.url, "test")) as bus:
         await bus.wait_connected()
-        versions, writes = await told(bus), stage.writes()
+        versions, writes = await reported(bus), stage.writes()
         assert versions[0] >= 3 * OBJECTS
         assert writes >= OBJECTS
         assert await first.stop() == 0
@@ -55,6 +55,6 @@ async def test_a_restart_with_hundreds_of_objects_writes_nothing(stage: Platform
         assert {name: (one["published"], one["copied"]) for name, one in page["publishers"].items()} == dict.fromkeys(
             ("tinymodels", "tinymaps", "facts"), (0, 0)
         )
-        assert await told(bus) == versions
+        assert await reported(bus) == versions
         assert stage.writes() == writes
     assert stage.looked("image:1") == OBJECTS

@@ -74,9 +74,9 @@ async def test_a_successor_that_cannot_vouch_for_a_kind_says_what_it_waits_for(t
         (why,) = unconfirmed(page)
         assert why.startswith("tinymaps")
         assert "somebody took the permission away" in why
-        told = [line for line in service.lines if line["message"].startswith("reconciling waits until")]
-        assert len(told) == 1
-        assert "tinymaps" in told[0]["parts"]
+        reported = [line for line in service.lines if line["message"].startswith("reconciling waits until")]
+        assert len(reported) == 1
+        assert "tinymaps" in reported[0]["parts"]
         faults.rules.clear()
         await service.ready()
 
@@ -99,8 +99,11 @@ async def test_without_a_broker_it_reads_kubernetes_and_hands_over_its_facts_lat
     await stage.nats.start()
     await service.until("/readyz", lambda status, now: status == 200 and now["direct"] == [])
     await service.until("/debug/queue", lambda _, now: now["publishers"]["facts"]["published"] == 1)
-    world = await service.page("/debug/world")
-    assert world["facts"]["objects"] == 1
+    cache = await service.page("/debug/cache")
+    assert (await service.page("/debug/world")).keys() == cache.keys(), "its former name"
+    for name in ("checkpoints", "markers"):
+        assert await service.metric(f'aim_publisher_{name}_total{{part="facts"}}'), "by its name and the former one"
+    assert cache["facts"]["objects"] == 1
     assert (stage.looked("qwen:1"), stage.writes()) == (1, before)
     assert await service.metric("aim_decisions_recorded_total") == 0
 

@@ -64,7 +64,7 @@ async def event(api: RawApi, cause: Cause) -> JsonObject:
     return found
 
 
-async def told(service: ServiceUnderTest, api: RawApi, cause: Cause) -> str:
+async def reported(service: ServiceUnderTest, api: RawApi, cause: Cause) -> str:
     """The line of a trouble that Kubernetes hears of, too."""
     line = await trouble(service, cause)
     assert (await event(api, cause))["message"] == line
@@ -102,7 +102,7 @@ async def test_credentials_that_the_broker_does_not_know_are_named(stage: Platfo
     file.write_text(mine.seed)
     async with other_broker(stage, f"authorization {{ users: [{{nkey: {other.public}}}] }}"):
         service = await stage.started(NATS_CREDENTIALS_FILE=str(file))
-        await told(service, api, Cause.BROKER_CREDENTIALS)
+        await reported(service, api, Cause.BROKER_CREDENTIALS)
     assert mine.seed not in service.log
 
 
@@ -115,7 +115,7 @@ async def test_a_certificate_that_is_not_believed_is_named(stage: Platform, api:
     served.private_key_pem.write_to_path(str(key))
     async with NatsServer(extra_config=f'tls {{ cert_file: "{crt}", key_file: "{key}" }}') as server:
         service = await stage.started(NATS_URL=server.url.replace("nats:", "tls:"), NATS_CA_FILE=str(ca))
-        await told(service, api, Cause.BROKER_CERTIFICATE)
+        await reported(service, api, Cause.BROKER_CERTIFICATE)
 
 
 @pytest.mark.spec("FW-587", "FW-583")
@@ -135,7 +135,7 @@ async def test_a_broker_that_offers_no_tls_is_sent_nothing_where_tls_is_asked_fo
         at = f"user:s3cret@127.0.0.1:{server.sockets[0].getsockname()[1]}"
         asked = {"NATS_URL": f"tls://{at}"} if by == "url" else {"NATS_CA_FILE": str(tmp_path / "ca.crt")}
         service = await stage.started(**{"NATS_URL": f"nats://{at}", **asked})
-        line = await told(service, api, Cause.BROKER_CERTIFICATE)
+        line = await reported(service, api, Cause.BROKER_CERTIFICATE)
     assert "offers no TLS" in line
     assert received == b""
 
@@ -147,11 +147,11 @@ async def test_a_broker_without_jetstream_is_named(stage: Platform, api: RawApi,
     async with other_broker(stage, accounts if of_account else ""):
         if of_account:
             service = await stage.started()
-            await told(service, api, Cause.BROKER_NO_JETSTREAM)
+            await reported(service, api, Cause.BROKER_NO_JETSTREAM)
     if not of_account:
         async with without_jetstream(stage.folder) as url:
             service = await stage.started(NATS_URL=url)
-            await told(service, api, Cause.BROKER_NO_JETSTREAM)
+            await reported(service, api, Cause.BROKER_NO_JETSTREAM)
 
 
 @pytest.mark.spec("FW-583", "FW-584")
@@ -162,7 +162,7 @@ async def test_a_subject_that_the_broker_denies_is_named(stage: Platform, api: R
     may = 'publish: {deny: "$JS.API.STREAM.CREATE.AIM_HISTORY"}'
     async with other_broker(stage, f"authorization {{ users: [{{nkey: {key.public}, permissions: {{{may}}}}}] }}"):
         service = await stage.started(NATS_CREDENTIALS_FILE=str(file))
-        line = await told(service, api, Cause.BROKER_DENIES)
+        line = await reported(service, api, Cause.BROKER_DENIES)
     assert "publishing to $js.api.stream.create.aim_history" in line.lower()
 
 
@@ -263,7 +263,7 @@ async def test_a_definition_that_lacks_a_field_is_named(stage: Platform, api: Ra
     async with KubeClient(Connection(stage.plane.url, NoCredentials()), service="tiny") as kube:
         with pytest.raises(ApiError):
             await kube.apply(AIM_MODEL, newer, "aim-tiny", subresource="status")
-        (found,) = of_refusals(kube.refusals.standing(), optional=(), of_roles=())
+        (found,) = of_refusals(kube.refusals.current(), optional=(), of_roles=())
     assert found.cause is Cause.DEFINITION_OLD
     assert "aimmodels.aim.eai.amd.com has no field .status.ofTheNextRelease" in found.line
 

@@ -293,8 +293,8 @@ async def test_a_corrected_token_reaches_the_cache(api: RawApi) -> None:
     await api.merge(path(SERVICES, "qwen-chat"), {"spec": {"env": [{"name": "HF_TOKEN", "value": "good"}]}})
     await api.until(path(CACHES, CACHE), lambda reply: env(reply) == {"HF_TOKEN": "good"})
     assert (await api.get(path(ARTIFACTS, ARTIFACT))).status == 200
-    told = (await api.get(path(SERVICES, "qwen-chat"))).body["status"]
-    assert told["cache"]["retryAttempts"] == 1
+    reported = (await api.get(path(SERVICES, "qwen-chat"))).body["status"]
+    assert reported["cache"]["retryAttempts"] == 1
 
 
 async def failing_artifact(api: RawApi) -> str:
@@ -342,8 +342,8 @@ async def test_bad_input_is_explained(api: RawApi) -> None:
     for name, (condition, wanted) in expected.items():
         reply = await api.until(path(SERVICES, name), has_status("Failed"))
         assert reason(reply, condition) == wanted
-    told = (await api.get(path("v1/events"))).body["items"]
-    of_services = {one["source"]["component"] for one in told if one["involvedObject"]["kind"] == "AIMService"}
+    reported = (await api.get(path("v1/events"))).body["items"]
+    of_services = {one["source"]["component"] for one in reported if one["involvedObject"]["kind"] == "AIMService"}
     assert of_services == {"aim-service-controller"}
     stored = (await api.get(path(SERVICES, "no-model"))).body["metadata"]["managedFields"]
     assert {one["manager"] for one in stored if one.get("subresource") == "status"} == {"aim-serving"}
@@ -378,12 +378,12 @@ PODS = "InferenceServicePodsReady"
 )
 async def test_pods_that_do_not_run(api: RawApi, failure: str, wanted: str, value: str) -> None:
     await started(api, failure)
-    told = await api.until(path(SERVICES, "qwen-chat"), lambda reply: reason(reply, PODS) == wanted)
-    assert told.body["status"]["status"] == value
+    reported = await api.until(path(SERVICES, "qwen-chat"), lambda reply: reason(reply, PODS) == wanted)
+    assert reported.body["status"]["status"] == value
 
 
 @pytest.mark.spec("SV-287", "SV-288")
-async def test_who_waits_for_gpus_is_told_where_some_are_free(api: RawApi) -> None:
+async def test_who_waits_for_gpus_is_reported_where_some_are_free(api: RawApi) -> None:
     nodes = (await api.get("/api/v1/nodes")).body["items"]
     gpus = {one["metadata"]["name"]: int(one["status"]["allocatable"]["amd.com/gpu"]) for one in nodes}
     name, count = next(iter(gpus.items()))

@@ -8,7 +8,7 @@ from aim_local.actors.failures import (
     Failure,
     Role,
     RuleError,
-    Wanted,
+    WantedFailure,
     failure_for,
     first_match,
     parse_rule,
@@ -33,24 +33,24 @@ def pod(name: str = "chat-1", **labels: str) -> JsonObject:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("crash:3", Wanted(Failure.CRASH, "3")),
-        ("download=auth, predictor=slow-start:60", Wanted(Failure.SLOW_START, "60")),
+        ("crash:3", WantedFailure(Failure.CRASH, "3")),
+        ("download=auth, predictor=slow-start:60", WantedFailure(Failure.SLOW_START, "60")),
         ("route:NotAllowedByListeners", None),
         ("pvc", None),
     ],
 )
-def test_an_annotation_names_failure_and_argument(text: str, expected: Wanted | None) -> None:
+def test_an_annotation_names_failure_and_argument(text: str, expected: WantedFailure | None) -> None:
     assert failure_for(text, Role.PREDICTOR) == expected
 
 
 def test_an_ending_takes_exit_code_log_and_message() -> None:
-    ending = Wanted(Failure.CRASH, "42", "all is lost", "why").ending
+    ending = WantedFailure(Failure.CRASH, "42", "all is lost", "why").ending
 
     assert ending is not None
     assert (ending.code, ending.log, ending.message) == (42, "all is lost\n", "why")
-    assert Wanted(Failure.OOM).ending == ENDINGS[Failure.OOM]
-    assert Wanted(Failure.SLOW_START, "5").ending is None
-    assert Wanted(Failure.SLOW_START, "5").seconds(30) == 5
+    assert WantedFailure(Failure.OOM).ending == ENDINGS[Failure.OOM]
+    assert WantedFailure(Failure.SLOW_START, "5").ending is None
+    assert WantedFailure(Failure.SLOW_START, "5").seconds(30) == 5
 
 
 @pytest.mark.parametrize(
@@ -70,12 +70,12 @@ def test_a_rule_holds_for_what_it_describes(described: JsonObject, holds: bool) 
 
     found = first_match([rule], [pod(tier="gold")], Role.PREDICTOR, POD_FAILURES)
 
-    assert found == (Wanted(Failure.OOM) if holds else None)
+    assert found == (WantedFailure(Failure.OOM) if holds else None)
     assert parse_rule(rule.to_json()) == rule
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "reported"),
     [
         ({"failure": "rain"}, "failure: 'rain' is none; there are image-pull"),
         ({"failure": "oom", "role": "king"}, "role: 'king' is none"),
@@ -84,11 +84,11 @@ def test_a_rule_holds_for_what_it_describes(described: JsonObject, holds: bool) 
         ({"failure": "oom", "labels": "x"}, "labels: must be text"),
     ],
 )
-def test_a_wrong_rule_is_told_what_is_wrong(body: JsonObject, told: str) -> None:
+def test_a_wrong_rule_is_answered_with_what_is_wrong(body: JsonObject, reported: str) -> None:
     with pytest.raises(RuleError) as problem:
         parse_rule(body)
 
-    assert told in str(problem.value)
+    assert reported in str(problem.value)
 
 
 def test_actors_are_chosen_by_name_or_as_a_set() -> None:
@@ -100,15 +100,15 @@ def test_actors_are_chosen_by_name_or_as_a_set() -> None:
 
 
 @pytest.mark.parametrize(
-    ("failure", "told"),
+    ("failure", "reported"),
     [
         (Failure.IMAGE_PULL, "rpc error: code = NotFound desc = failed to pull and unpack image"),
         (Failure.IMAGE_AUTH, "pull access denied"),
         (Failure.IMAGE_RATE_LIMIT, "429 Too Many Requests: toomanyrequests"),
     ],
 )
-def test_a_pull_error_reads_as_the_kubelets(failure: Failure, told: str) -> None:
-    assert told in PULL_ERRORS[failure]("docker.io/a/b:1")
+def test_a_pull_error_reads_as_the_kubelets(failure: Failure, reported: str) -> None:
+    assert reported in PULL_ERRORS[failure]("docker.io/a/b:1")
 
 
 def test_the_back_off_names_the_real_seconds_and_the_last_end_is_kept() -> None:
@@ -139,7 +139,7 @@ GATEWAY: JsonObject = {"metadata": {"name": "gw", "namespace": "ns"}, "spec": {"
     ],
 )
 def test_a_route_fails_for_the_reason_that_is_asked_for(reason: str, refused: str, holds: str) -> None:
-    wanted = Wanted(Failure.ROUTE, reason)
+    wanted = WantedFailure(Failure.ROUTE, reason)
     (entry,) = route_parents(ROUTE, lambda _: GATEWAY, lambda _: None, NOW, wanted)
     found = {one["type"]: (one["status"], one["reason"]) for one in entry["conditions"]}
 
@@ -147,7 +147,7 @@ def test_a_route_fails_for_the_reason_that_is_asked_for(reason: str, refused: st
 
 
 def test_a_gateway_can_be_accepted_and_not_programmed() -> None:
-    status = gateway_status(GATEWAY, NOW, Wanted(Failure.GATEWAY, "NoResources"))
+    status = gateway_status(GATEWAY, NOW, WantedFailure(Failure.GATEWAY, "NoResources"))
     found = {one["type"]: one["reason"] for one in status["conditions"] if one["status"] == "False"}
 
     assert found == {"Programmed": "NoResources"}

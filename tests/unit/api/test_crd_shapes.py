@@ -159,7 +159,7 @@ def test_every_rule_names_a_field_that_it_is_about() -> None:
 
 
 @pytest.mark.spec("CC-331")
-def test_effective_defaults_are_told_in_words() -> None:
+def test_effective_defaults_are_reported_in_words() -> None:
     for kind in (AIM_SERVICE, AIM_RUNTIME_CONFIG):
         assert "10" in node_at(schema(kind), "spec.storage.pvcHeadroomPercent")["description"]
     assert "false" in node_at(schema(AIM_RUNTIME_CONFIG), "spec.labelPropagation.enabled")["description"].lower()

@@ -41,7 +41,7 @@ def test_events_of_a_kind_are_bounded_by_number() -> None:
     store = Store(Limits(events=10), Clock())
     for _ in range(100):
         write(store)
-    kept = store.kept()[PODS]
+    kept = store.memory()[PODS]
     assert (kept.objects, kept.events) == (1, 10)
     assert kept.event_bytes == sizes(store.collection(PODS))
     assert store.collection(PODS).floor == store.revision - 10
@@ -54,7 +54,7 @@ def test_former_versions_are_bounded_in_bytes_over_all_kinds_the_oldest_first() 
         write(store, storage="nodes", filler=900)
     for _ in range(100):
         write(store, filler=900)
-    kept = store.kept()
+    kept = store.memory()
     assert sum(one.event_bytes for one in kept.values()) <= 10_000
     assert (kept["nodes"].events, kept["nodes"].objects) == (0, 1)
     assert kept[PODS].events == 10
@@ -69,18 +69,18 @@ def test_former_versions_are_bounded_by_age_also_when_nobody_writes() -> None:
         write(store)
         clock.now += 100
     upkeep.look()
-    assert store.kept()[PODS].events == 3
+    assert store.memory()[PODS].events == 3
     clock.now += 100
     upkeep.look()
-    assert store.kept()[PODS].events == 2
+    assert store.memory()[PODS].events == 2
     store.remove(PODS, ("ns", "a"))
     clock.now += 301
     upkeep.look()
-    assert store.kept()[PODS].event_bytes == store.kept()[PODS].events == store.kept()[PODS].objects == 0
+    assert store.memory()[PODS].event_bytes == store.memory()[PODS].events == store.memory()[PODS].objects == 0
 
 
 @pytest.mark.spec("FW-465")
-def test_what_the_window_still_holds_is_told_as_it_was() -> None:
+def test_what_the_window_still_holds_is_reported_as_it_was() -> None:
     store = Store(Limits(events=4), Clock())
     for number in range(3 * WARM):
         write(store, f"n{number}")

@@ -27,7 +27,7 @@ def failing(code: int, message: str = "", *, job: str | None = None, reason: str
     return known, known.run(ARTIFACTS, "qwen")
 
 
-def told(category: str, message: str = "it is so") -> str:
+def reported(category: str, message: str = "it is so") -> str:
     return dumps({"category": category, "message": message}).decode()
 
 
@@ -39,7 +39,7 @@ def log_fact(known: Cluster, pod: str, tail: str) -> JsonObject:
 
 @pytest.mark.spec("AR-304", "AR-310", "AR-350", "AR-353", "AR-356", "SC-030", "FW-090", "AR-357")
 def test_an_authentication_error_is_final_with_the_first_pod() -> None:
-    _, plan = failing(10, told("Auth", "token hf_abcdefgh was refused"))
+    _, plan = failing(10, reported("Auth", "token hf_abcdefgh was refused"))
     conditions = conditions_of(plan)
     for type_ in ("DownloadJobPodsReady", "AuthValid", "Ready"):
         assert conditions[type_] == ("False", "AuthError")
@@ -65,7 +65,7 @@ def test_a_failed_job_is_not_judged_before_its_pod_had_time_to_say_why(has_pod: 
     assert "ConfigValid" not in conditions_of(early)
     assert early.requeue_after == 5
     if pod is not None:
-        known.end_pod(pod, 10, told("Auth"))
+        known.end_pod(pod, 10, reported("Auth"))
         assert conditions_of(known.run(ARTIFACTS, "qwen"))["Ready"] == ("False", "AuthError")
         return
     known.until(since + timedelta(seconds=5))
@@ -103,7 +103,7 @@ def test_exit_codes_when_the_job_has_failed(code: int, pods_reason: str, ready_r
 
 @pytest.mark.spec("AR-354", "SC-016", "AR-P02")
 def test_other_failures_count_only_when_the_job_gives_up() -> None:
-    known, plan = failing(14, told("Stalled"))
+    known, plan = failing(14, reported("Stalled"))
     assert value_of(plan) == "Progressing"
     assert conditions_of(plan)["DownloadJobPodsReady"] == ("False", "DownloadStalled")
     known.start_pod()
@@ -179,7 +179,7 @@ def test_download_complete_after_a_failure_at_100_percent(code: int, reason: str
 
 @pytest.mark.spec("AR-361", "SC-034")
 def test_a_failed_artifact_tries_again_when_its_job_is_gone() -> None:
-    known, plan = failing(10, told("Auth"), job="PodFailurePolicy")
+    known, plan = failing(10, reported("Auth"), job="PodFailurePolicy")
     assert value_of(plan) == "Failed"
     assert not plan.children
     known.remove(ARTIFACT_JOBS, DOWNLOAD)
@@ -191,7 +191,7 @@ def test_a_failed_artifact_tries_again_when_its_job_is_gone() -> None:
 
 @pytest.mark.spec("AR-362", "AR-264")
 def test_a_corrected_spec_tries_again_at_once() -> None:
-    known, _ = failing(10, told("Auth"), job="PodFailurePolicy")
+    known, _ = failing(10, reported("Auth"), job="PodFailurePolicy")
     spec = known.raw(ARTIFACTS, "qwen")["spec"]
     known.change(ARTIFACTS, "qwen", spec={**spec, "env": [{"name": "HF_TOKEN", "value": "corrected"}]})
     plan = known.run(ARTIFACTS, "qwen")

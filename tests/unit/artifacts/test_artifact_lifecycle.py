@@ -18,7 +18,7 @@ from support.artifacts import (
     seen,
     value_of,
 )
-from support.builders import NOW, condition, make
+from support.builders import condition, make
 from support.woken import woken
 
 from aim_artifacts.downloader_contract import progress_json
@@ -34,6 +34,7 @@ from aim_domain.parts import (
 )
 from controller_runtime import EventType, JsonObject
 from controller_runtime.kinds import POD
+from controller_runtime.testing import NOW
 
 CLAIM = "qwen-cache-16b81fda"
 DOWNLOAD = "qwen-download-16b81fda"
@@ -55,7 +56,7 @@ def downloading(**members: Any) -> Cluster:
 
 def uses(known: Cluster) -> tuple[ClaimUse, ...]:
     """What a pass reads of those that mount the volume."""
-    return known.world.summary(USES_OF_CLAIM, f"{TEAM}/{CLAIM}")
+    return known.cache.summary(USES_OF_CLAIM, f"{TEAM}/{CLAIM}")
 
 
 def ready() -> Cluster:
@@ -113,7 +114,7 @@ def test_first_pass_makes_binding_and_volume() -> None:
 
 
 @pytest.mark.spec("FW-518")
-def test_a_new_artifact_is_told_of_once_its_download_runs() -> None:
+def test_a_new_artifact_is_reported_of_once_its_download_runs() -> None:
     known = cluster(created=NOW)
     known.settle(ARTIFACTS, "qwen")
     known.bind_claim()
@@ -125,7 +126,7 @@ def test_a_new_artifact_is_told_of_once_its_download_runs() -> None:
 
 
 @pytest.mark.spec("FW-518", "AR-420")
-def test_what_lasts_is_told_although_it_is_about_the_first_volume() -> None:
+def test_what_lasts_is_reported_although_it_is_about_the_first_volume() -> None:
     plan = plan_of(seen(artifact(spec=SIZED)), ARTIFACTS)
     assert value_of(plan) == "Progressing"
     assert conditions_of(plan)["CachePvcReady"] == ("False", "ResourceNotReady")
@@ -217,7 +218,7 @@ def test_the_filter_is_pinned_with_the_first_job() -> None:
     annotations = known.raw(ARTIFACTS, "qwen")["metadata"]["annotations"]
     assert annotations["aim.eai.amd.com/resolved-download-filter"] == '{"exclude":["*/*"]}'
     later = make(AIM_RUNTIME_CONFIG, "default", namespace=TEAM, spec={"storage": {"downloadFilter": {}}})
-    known.put(next(part for part in known.world.parts if part.name == "aimruntimeconfigs"), later)
+    known.put(next(part for part in known.cache.parts if part.name == "aimruntimeconfigs"), later)
     known.remove(ARTIFACT_JOBS, DOWNLOAD)
     known.settle(ARTIFACTS, "qwen")
     (container,) = known.only(ARTIFACT_JOBS)["spec"]["template"]["spec"]["containers"]
@@ -352,7 +353,7 @@ def test_a_missing_runtime_config_stops_everything_until_it_is_there() -> None:
     assert value_of(plan) == "Failed"
     assert conditions_of(plan)["RuntimeConfigReady"] == ("False", "ReferenceNotFound")
     found = make(AIM_CLUSTER_RUNTIME_CONFIG, "missing", spec={})
-    known.put(next(part for part in known.world.parts if part.name == "aimclusterruntimeconfigs"), found)
+    known.put(next(part for part in known.cache.parts if part.name == "aimclusterruntimeconfigs"), found)
     assert known.run(ARTIFACTS, "qwen").children
 
 
@@ -466,7 +467,7 @@ def test_pods_of_another_job_do_not_count() -> None:
     known = downloading()
     spec = {"containers": [{"name": "c", "image": "i"}]}
     stranger = make(POD, "stray", namespace=TEAM, labels={"aim.eai.amd.com/cache.type": "artifact"}, spec=spec)
-    known.put(next(part for part in known.world.parts if part.name == "pods-artifacts"), stranger)
+    known.put(next(part for part in known.cache.parts if part.name == "pods-artifacts"), stranger)
     assert value_of(known.run(ARTIFACTS, "qwen")) == "Progressing"
 
 
@@ -478,7 +479,7 @@ def test_a_changed_config_touches_neither_the_volume_nor_the_job_that_are_there(
     volume, job = known.only(ARTIFACT_CLAIMS), known.only(ARTIFACT_JOBS)
     storage = {"pvcHeadroomPercent": 90, "defaultStorageClassName": "other"}
     later = make(AIM_CLUSTER_RUNTIME_CONFIG, "default", spec={"storage": storage, "env": [{"name": "A", "value": "1"}]})
-    known.put(next(part for part in known.world.parts if part.name == "aimclusterruntimeconfigs"), later)
+    known.put(next(part for part in known.cache.parts if part.name == "aimclusterruntimeconfigs"), later)
     plan = known.run(ARTIFACTS, "qwen")
     assert (children_of(plan, ARTIFACT_CLAIMS), children_of(plan, ARTIFACT_JOBS)) == ([], [])
     assert (plan.deletes, known.only(ARTIFACT_CLAIMS), known.only(ARTIFACT_JOBS)) == ((), volume, job)

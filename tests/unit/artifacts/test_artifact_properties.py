@@ -135,7 +135,7 @@ def failed_pod(code: int, message: str, reason: str) -> Pod:
 @pytest.mark.spec("AR-349", "AR-350", "AR-353", "FW-090")
 @given(CODES, MESSAGES, st.sampled_from(["", "Evicted", "OOMKilled", "DeadlineExceeded"]), TEXTS, st.booleans())
 @example(1, '{"category":["a"]}', "", "", True)
-def test_whatever_a_pod_leaves_it_is_one_cause_that_is_told_and_holds_no_secret(
+def test_whatever_a_pod_leaves_it_is_one_cause_that_is_reported_and_holds_no_secret(
     code: int, message: str, reason: str, tail: str, job_failed: bool
 ) -> None:
     """Logs are masked as they are read."""
@@ -143,9 +143,9 @@ def test_whatever_a_pod_leaves_it_is_one_cause_that_is_told_and_holds_no_secret(
     component = inspect_job_pods(
         "Pods", [pod], job_failed=job_failed, log_of=lambda _: masked(tail), events_of=lambda *_: ()
     )
-    told = [component.message, *(error.message for error in component.errors)]
+    reported = [component.message, *(error.message for error in component.errors)]
     reasons = {component.reason, *(error.reason for error in component.errors)} - {""}
-    assert SECRET not in str(told)
+    assert SECRET not in str(reported)
     assert reasons
     is_final = bool(component.errors) or component.state is State.FAILED
     assert is_final == (job_failed or bool(reasons & FINAL))

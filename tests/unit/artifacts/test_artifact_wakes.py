@@ -1,4 +1,4 @@
-"""Which changes wake which artifacts and caches."""
+"""Which changes enqueue which artifacts and caches."""
 
 from typing import Any
 
@@ -10,13 +10,13 @@ from support.artifacts import (
     TEAM,
     Cluster,
     artifact,
-    cache,
     namespace,
     seen,
     source,
     template,
+    template_cache,
 )
-from support.builders import NOW, BuiltWorld, make
+from support.builders import make
 from support.woken import woken as all_woken
 
 from aim_domain import labels
@@ -39,12 +39,13 @@ from aim_domain.parts import (
 )
 from controller_runtime import JsonObject, Part, Reconciler
 from controller_runtime.kinds import PERSISTENT_VOLUME_CLAIM
+from controller_runtime.testing import NOW, BuiltCache
 
 
 def woken(
-    known: BuiltWorld, reconciler: Reconciler[Any], part: Part[Any], before: JsonObject | None, after: JsonObject | None
+    known: BuiltCache, reconciler: Reconciler[Any], part: Part[Any], before: JsonObject | None, after: JsonObject | None
 ) -> set[str]:
-    """Names of the objects of one controller that a change wakes."""
+    """Names of the objects of one controller that a change enqueues."""
     found = all_woken(SERVICE, known, part, before, after)
     return {key.rpartition("/")[2] for key in found if key.startswith(f"{reconciler.controller}:")}
 
@@ -75,7 +76,7 @@ def test_children_wake_their_artifact() -> None:
 
 @pytest.mark.spec("AR-046", "AR-P29")
 def test_runtime_configs_wake_their_users() -> None:
-    known = seen(artifact(), artifact("other", uid="u2", spec={"runtimeConfigName": "special"}), cache())
+    known = seen(artifact(), artifact("other", uid="u2", spec={"runtimeConfigName": "special"}), template_cache())
     config = make(AIM_CLUSTER_RUNTIME_CONFIG, "special", spec={})
     default = make(AIM_CLUSTER_RUNTIME_CONFIG, "default", spec={"env": [{"name": "A", "value": "1"}]})
     assert woken(known, ARTIFACT, CLUSTER_RUNTIME_CONFIGS, None, config) == {"other"}
@@ -97,11 +98,11 @@ def test_a_deployment_wakes_the_artifacts_it_mounts() -> None:
 
 @pytest.mark.spec("AR-580")
 def test_artifacts_wake_every_cache_that_may_use_them() -> None:
-    leaving = cache("leaving", spec={"templateName": "none"}, deleting=NOW)
+    leaving = template_cache("leaving", spec={"templateName": "none"}, deleting=NOW)
     known = seen(
-        cache("wants", spec={"templateName": "none", "modelSources": [source()]}),
-        cache("by-template"),
-        cache("stranger", spec={"templateName": "none"}),
+        template_cache("wants", spec={"templateName": "none", "modelSources": [source()]}),
+        template_cache("by-template"),
+        template_cache("stranger", spec={"templateName": "none"}),
         leaving,
         template(source()),
         namespace(),
@@ -123,14 +124,14 @@ def test_an_artifact_wakes_caches_of_its_namespace_only() -> None:
         make(AIM_TEMPLATE_CACHE, "shared", namespace=f"team-{number}", uid=f"uid-{number}", spec=spec)
         for number in range(5)
     ]
-    known = seen(shared, cache("here", spec=spec), *elsewhere)
+    known = seen(shared, template_cache("here", spec=spec), *elsewhere)
     assert woken(known, CACHE, ARTIFACTS, None, artifact()) == {"here"}
 
 
 @pytest.mark.spec("AR-580", "FW-116", "AR-P04")
 def test_templates_wake_caches_when_sources_or_readiness_change() -> None:
     before = template(source(), status="Progressing", ready=False)
-    known = seen(cache(), cache("cluster-only", spec={"templateScope": "Cluster"}))
+    known = seen(template_cache(), template_cache("cluster-only", spec={"templateScope": "Cluster"}))
     assert woken(known, CACHE, TEMPLATES, None, before) == {"qwen"}
     assert woken(known, CACHE, TEMPLATES, before, template(source())) == {"qwen"}
     more = [source(), source("a/b", "hf://a/b")]
@@ -159,5 +160,5 @@ def test_what_makes_room_wakes_those_that_wait_for_storage() -> None:
 def test_everything_that_is_watched_for_is_consumed() -> None:
     consumed = {part.name for part in SERVICE.consumes}
     assert {part.name for part in SERVICE.publishes} <= consumed
-    assert {wake.part.name for one in SERVICE.reconcilers for wake in one.wakes} <= consumed
+    assert {wake.part.name for one in SERVICE.reconcilers for wake in one.mappings} <= consumed
     assert {index.part.name for index in SERVICE.indexes} <= consumed

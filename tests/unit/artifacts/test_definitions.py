@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import pytest
-from support.artifacts import SERVICE, TEAM, Cluster, artifact, cache, source, template, value_of
+from support.artifacts import SERVICE, TEAM, Cluster, artifact, source, template, template_cache, value_of
 from support.builders import make, owner
 from support.crd_tables import SPECIFICATION, node_at, schema
 from support.declarations import definitions
@@ -237,7 +237,7 @@ def test_caches_and_services_have_a_finalizer_and_artifacts_have_none() -> None:
 
 @pytest.mark.spec("AR-007", "AR-008")
 def test_every_status_says_of_which_generation_it_is() -> None:
-    cluster = Cluster(artifact(), cache(), template(source()))
+    cluster = Cluster(artifact(), template_cache(), template(source()))
     for part, name in ((ARTIFACTS, "qwen"), (TEMPLATE_CACHES, "qwen")):
         cluster.change(part, name, metadata={"annotations": {"a": "b"}})
         plan = cluster.run(part, name)
@@ -286,7 +286,7 @@ def test_the_image_of_a_download_is_never_written_into_the_spec(own: JsonObject,
 def test_a_paused_artifact_and_a_paused_cache_are_left_alone() -> None:
     paused = {"aim.eai.amd.com/reconciliation-paused": "true"}
     stopped = artifact(spec={"size": "1Gi"}, annotations=paused)
-    cluster = Cluster(stopped, cache(annotations=paused), template(source()))
+    cluster = Cluster(stopped, template_cache(annotations=paused), template(source()))
     for part in (ARTIFACTS, TEMPLATE_CACHES):
         before = cluster.raw(part, "qwen")
         plan = cluster.run(part, "qwen")
@@ -310,7 +310,7 @@ def test_a_paused_artifact_and_a_paused_cache_are_left_alone() -> None:
 )
 def test_a_cache_says_which_config_it_uses(configs: tuple[Kind[Any], ...], scope: str | None) -> None:
     made = [make(kind, "default", namespace=TEAM if kind.namespaced else "", spec={}) for kind in configs]
-    plan = Cluster(cache(), template(source()), *made).run(TEMPLATE_CACHES, "qwen")
+    plan = Cluster(template_cache(), template(source()), *made).run(TEMPLATE_CACHES, "qwen")
     assert plan.status is not None
     found = plan.status.get("resolvedRuntimeConfig")
     assert (None if found is None else (found["name"], found["scope"])) == (
@@ -321,7 +321,7 @@ def test_a_cache_says_which_config_it_uses(configs: tuple[Kind[Any], ...], scope
 @pytest.mark.spec("AR-643", "AR-P32", "SC-111")
 def test_the_cache_of_a_template_goes_with_it_and_its_artifacts_stay() -> None:
     cluster = Cluster(template(source(size="1Gi")))
-    cluster.put(TEMPLATE_CACHES, cache(owners=[owner(cluster.raw(TEMPLATES, "qwen"))]))
+    cluster.put(TEMPLATE_CACHES, template_cache(owners=[owner(cluster.raw(TEMPLATES, "qwen"))]))
     cluster.settle(TEMPLATE_CACHES, "qwen")
     [name] = cluster.names(ARTIFACTS)
     assert "ownerReferences" not in cluster.raw(ARTIFACTS, name)["metadata"]

@@ -78,7 +78,7 @@ def test_what_the_artifact_names_stands_alone() -> None:
 
 
 @pytest.mark.spec("AR-810")
-def test_an_account_that_cannot_be_made_is_told_of_and_tried_again() -> None:
+def test_an_account_that_cannot_be_made_is_reported_of_and_tried_again() -> None:
     known = Unknown(sized())
     refused = ClassifiedError(Category.INFRASTRUCTURE, "Forbidden", "ServiceAccount of download pods: refused")
     known.answer(known.asked(), failure=refused)

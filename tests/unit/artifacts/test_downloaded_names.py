@@ -1,5 +1,6 @@
 """Names that a source may not give its files."""
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -7,8 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aim_artifacts.downloader.failure import DownloadError
-from aim_artifacts.downloader.names import check_names
+from aim_artifacts.downloader.names import MOST_FILES, at_most, check_names
 from aim_artifacts.downloader_contract import ExitCode
+
+
+@pytest.mark.spec("AR-847")
+def test_a_list_without_end_is_refused_at_its_bound() -> None:
+    asked = itertools.count()
+    with pytest.raises(DownloadError, match="hf://a/b has more than 100000 files") as refused:
+        list(at_most(asked, "hf://a/b"))
+    assert refused.value.code == ExitCode.USAGE
+    assert next(asked) == MOST_FILES + 1
+    assert len(list(at_most(range(MOST_FILES), "s3://a/b"))) == MOST_FILES
 
 
 @pytest.mark.spec("AR-738", "AR-806")

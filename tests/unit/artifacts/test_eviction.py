@@ -12,15 +12,15 @@ from support.artifacts import (
     TEAM,
     Cluster,
     artifact,
-    cache,
     children_of,
     conditions_of,
     message_of,
     source,
     template,
+    template_cache,
     value_of,
 )
-from support.builders import NOW, condition, make, owner
+from support.builders import condition, make, owner
 from support.eviction import SMALL, Full, limited, listing, predictor, sized, user, workload
 from support.woken import woken as all_woken
 
@@ -42,6 +42,7 @@ from aim_domain.parts import (
     TEMPLATE_CACHES,
 )
 from controller_runtime import Category, ClassifiedError, Effect, JsonObject, Part, canonical, loads
+from controller_runtime.testing import NOW
 
 GI = 1 << 30
 MINE, OTHER = "a", "b"
@@ -284,7 +285,7 @@ LIMITS = st.builds(
 
 @pytest.mark.spec("AR-449", "AR-445", "AR-470")
 @given(REQUESTS, VOLUMES, LIMITS, CANDIDATES)
-def test_decisions_over_one_world_fit_together(
+def test_decisions_over_one_cache_fit_together(
     requests: list[Request], volumes: list[Volume], limits: Limits, candidates: list[Candidate]
 ) -> None:
     found = {
@@ -398,7 +399,7 @@ def test_without_a_list_of_pods_nobody_goes_and_the_message_says_why() -> None:
 
 
 @pytest.mark.spec("AR-480", "FW-120", "FW-130")
-def test_the_evicted_and_the_one_it_goes_for_are_told() -> None:
+def test_the_evicted_and_the_one_it_goes_for_are_reported() -> None:
     known = Full(sized("x"), old=IDLE)
     plan = known.evict_for("x")
     evicted, triggered = (event for event in plan.events if event.of_deletes)
@@ -570,7 +571,7 @@ SHARED = {labels.TEMPLATE_CACHE_NAME: "qwen"}
 def idle_cache() -> Full:
     """A cache that nobody wants, whose artifact is evicted for another one."""
     known = Full(template(source("org/a", "hf://org/a")), old=IDLE)
-    known.add(cache())
+    known.add(template_cache())
     known.settle(TEMPLATE_CACHES, "qwen")
     known.add(sized("x"))
     assert known.evict_for("x").deletes
@@ -601,7 +602,7 @@ def test_the_very_artifact_that_is_to_go_does_not_count_as_another() -> None:
     """A cache may look between the write to it and the deletion."""
     known = Full(template(source("org/a", "hf://org/a")), old=IDLE)
     evicted = canonical({"hf://org/a": "uid-a"}).decode()
-    known.add(cache(annotations={labels.ANNOTATION_EVICTED_SOURCES: evicted}, generation=1))
+    known.add(template_cache(annotations={labels.ANNOTATION_EVICTED_SOURCES: evicted}, generation=1))
     known.settle(TEMPLATE_CACHES, "qwen")
     known.change(TEMPLATE_CACHES, "qwen", metadata={"annotations": {labels.ANNOTATION_EVICTED_SOURCES: evicted}})
     known.settle(TEMPLATE_CACHES, "qwen")
@@ -647,7 +648,7 @@ def test_while_services_cannot_be_looked_up_nothing_goes_and_nothing_is_made_aga
 @pytest.mark.spec("AR-487")
 def test_a_cache_tells_why_its_artifact_is_blocked() -> None:
     known = Full(template(source("org/x", "hf://org/x")), sized("x"), old=(sized("a"), sized("b")))
-    known.add(cache())
+    known.add(template_cache())
     known.run(ARTIFACTS, "x")
     plan = known.settle(TEMPLATE_CACHES, "qwen")
     assert value_of(plan) == "Pending"

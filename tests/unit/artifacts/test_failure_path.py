@@ -3,7 +3,17 @@
 from typing import Any
 
 import pytest
-from support.artifacts import Cluster, cache, conditions_of, environment, namespace, plan_of, source, template, value_of
+from support.artifacts import (
+    Cluster,
+    conditions_of,
+    environment,
+    namespace,
+    plan_of,
+    source,
+    template,
+    template_cache,
+    value_of,
+)
 
 from aim_domain import labels
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, ARTIFACTS, TEMPLATE_CACHES
@@ -42,7 +52,7 @@ def refused(known: Cluster) -> Plan:
     "FW-090",
 )
 def test_from_a_refused_token_to_a_ready_cache() -> None:
-    known = Cluster(cache(), template(source(size="2Gi")), namespace())
+    known = Cluster(template_cache(), template(source(size="2Gi")), namespace())
     known.settle(TEMPLATE_CACHES, "qwen")
     (name,) = known.names(ARTIFACTS)
 
@@ -86,7 +96,7 @@ def test_from_a_refused_token_to_a_ready_cache() -> None:
 
 @pytest.mark.spec("AR-566", "AR-362", "SV-269", "FW-206", "FW-411")
 def test_an_env_corrected_in_the_cache_starts_a_new_download_at_once() -> None:
-    known = Cluster(cache(), template(source(size="2Gi")), namespace())
+    known = Cluster(template_cache(), template(source(size="2Gi")), namespace())
     known.settle(TEMPLATE_CACHES, "qwen")
     (name,) = known.names(ARTIFACTS)
     assert value_of(refused(known)) == "Failed"
@@ -117,7 +127,7 @@ def test_an_env_corrected_in_the_cache_starts_a_new_download_at_once() -> None:
 @pytest.mark.spec("AR-566")
 @pytest.mark.parametrize("change", [{"status": {"status": "Ready"}}, {"label": "another"}])
 def test_an_env_is_not_handed_on_to_ready_or_foreign_artifacts(change: dict[str, Any]) -> None:
-    known = Cluster(cache(), template(source(size="2Gi")), namespace())
+    known = Cluster(template_cache(), template(source(size="2Gi")), namespace())
     known.settle(TEMPLATE_CACHES, "qwen")
     (name,) = known.names(ARTIFACTS)
     known.change(ARTIFACTS, name, status={"status": "Failed", **change.get("status", {})})

@@ -13,7 +13,7 @@ from support.artifacts import (
     plan_of,
     seen,
 )
-from support.builders import NOW, make, owner
+from support.builders import make, owner
 
 from aim_artifacts.claim import build_claim, counted_bytes
 from aim_artifacts.limits.eviction import Evictables
@@ -29,6 +29,7 @@ from aim_domain.parts import (
 )
 from controller_runtime import JsonObject, WriteMode
 from controller_runtime.core import Namespace, PersistentVolumeClaim
+from controller_runtime.testing import NOW
 
 GI = 1 << 30
 SIZED = {"size": "10Gi"}

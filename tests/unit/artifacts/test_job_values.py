@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from support.artifacts import artifact
-from support.builders import NOW, make, owner
+from support.builders import make, owner
 
 from aim_artifacts.artifact_reconcile import build_binding
 from aim_artifacts.claim import is_controlled_by
@@ -23,6 +23,7 @@ from aim_domain import AIMArtifact, RuntimeConfigSpec, labels
 from controller_runtime import JsonObject
 from controller_runtime.core import Job, PersistentVolumeClaim
 from controller_runtime.kinds import JOB, PERSISTENT_VOLUME_CLAIM
+from controller_runtime.testing import NOW
 
 HOUR = timedelta(hours=1)
 

@@ -1,7 +1,7 @@
 """Revisions in source URIs: what they pin, and what is refused before a pod starts."""
 
 import pytest
-from support.artifacts import Cluster, artifact, cache, namespace, seen, source, template, value_of
+from support.artifacts import Cluster, artifact, namespace, seen, source, template, template_cache, value_of
 from support.artifacts import plan_of as plan_in
 
 from aim_artifacts.source import Source, SourceError, effective_model_id, parse_source, pinned_revision
@@ -37,6 +37,13 @@ def test_a_revision_is_taken_from_the_uri(uri: str, path: str, revision: str) ->
 def test_s3_knows_no_revision() -> None:
     assert parse_source("s3://bucket/a@b:c") == Source(parse_source("s3://b/c").scheme, "bucket/a@b:c")
     assert pinned_revision("s3://bucket/a@b") == ""
+
+
+@pytest.mark.spec("AR-827", "AR-828")
+def test_a_revision_that_cannot_exist_is_not_in_the_status() -> None:
+    # The definition has room for 256 characters of one.
+    assert pinned_revision("hf://a/b@" + "x" * 255) == "x" * 255
+    assert pinned_revision("hf://a/b@" + "x" * 256) == ""
 
 
 REFUSED = [
@@ -78,7 +85,7 @@ def test_the_revision_is_in_the_status(uri: str, revision: str | None) -> None:
 
 @pytest.mark.spec("AR-825")
 def test_other_revisions_are_other_artifacts() -> None:
-    known = Cluster(cache(), template(source(uri="hf://org/name@v1", size="2Gi")), namespace())
+    known = Cluster(template_cache(), template(source(uri="hf://org/name@v1", size="2Gi")), namespace())
     known.settle(TEMPLATE_CACHES, "qwen")
     (first,) = known.names(ARTIFACTS)
     other = template(source(uri="hf://org/name@v2", size="2Gi"))

@@ -24,7 +24,7 @@ NO_CLASS = 'storageclass.storage.k8s.io "fast-typo" not found'
 NO_RWX = 'failed to provision volume with StorageClass "local-path": NodePath only supports ReadWriteOnce access modes'
 
 
-def told(cluster: Cluster, about: JsonObject, reason: str, message: str, type_: str = "Warning") -> JsonObject:
+def reported(cluster: Cluster, about: JsonObject, reason: str, message: str, type_: str = "Warning") -> JsonObject:
     """An Event of this moment about an object."""
     meta = about["metadata"]
     whom = {"uid": meta["uid"], "name": meta["name"], "kind": about["kind"]}
@@ -60,7 +60,7 @@ def test_what_refuses_the_pod_of_a_job_is_quoted_and_nothing_is_said_to_run(spec
     cluster.settle(ARTIFACTS, "qwen")
     cluster.later(6)
     job = cluster.only(ARTIFACT_JOBS)
-    plan = after(cluster, job, told(cluster, job, "FailedCreate", QUOTA))
+    plan = after(cluster, job, reported(cluster, job, "FailedCreate", QUOTA))
     words = [one["message"] for one in cluster.status(ARTIFACTS, "qwen")["conditions"]]
     quoted = [text for text in words if "failed quota: team: must specify limits.cpu" in text]
     assert len(quoted) >= 3, "the Job, its pods and Ready"
@@ -73,9 +73,9 @@ def test_what_refuses_the_pod_of_a_job_is_quoted_and_nothing_is_said_to_run(spec
 @pytest.mark.spec("AR-844")
 def test_a_refusal_is_over_when_a_pod_is_made() -> None:
     cluster, job = downloading()
-    refused = told(cluster, job, "FailedCreate", QUOTA)
+    refused = reported(cluster, job, "FailedCreate", QUOTA)
     cluster.later(1)
-    plan = after(cluster, job, refused, told(cluster, job, "SuccessfulCreate", "Created pod", "Normal"))
+    plan = after(cluster, job, refused, reported(cluster, job, "SuccessfulCreate", "Created pod", "Normal"))
     assert conditions_of(plan)["DownloadJobReady"] == ("False", "JobRunning")
     assert "waits for its pod to start" in message_of(plan, "DownloadJobReady")
     cluster.start_pod()
@@ -104,7 +104,7 @@ def test_what_differs_from_attempt_to_attempt_is_left_out(message: str, words: s
 def test_why_a_claim_has_no_volume_is_said_in_the_words_of_the_provisioner(words: str) -> None:
     cluster, _ = downloading()
     claim = cluster.only(ARTIFACT_CLAIMS)
-    plan = after(cluster, claim, told(cluster, claim, "ProvisioningFailed", words))
+    plan = after(cluster, claim, reported(cluster, claim, "ProvisioningFailed", words))
     assert conditions_of(plan)["CachePvcReady"] == ("False", "ProvisioningFailed")
     said = message_of(plan, "CachePvcReady")
     assert words in said
@@ -212,7 +212,7 @@ def test_a_job_that_has_not_started_gets_the_settings_that_let_it_start() -> Non
 @pytest.mark.spec("AR-846")
 def test_a_cache_quotes_what_refuses_the_pods_of_its_artifact() -> None:
     cluster, job = downloading()
-    after(cluster, job, told(cluster, job, "FailedCreate", QUOTA))
+    after(cluster, job, reported(cluster, job, "FailedCreate", QUOTA))
     held = AIMArtifact.model_validate(cluster.raw(ARTIFACTS, "qwen"))
     component = artifacts_component([Match(IndexedSource(0, ModelSource(source_uri=URI)), held)])
     assert component.effective_state is State.PENDING

@@ -134,7 +134,7 @@ def test_of_a_log_without_a_size_the_last_line_is_quoted() -> None:
 
 
 @pytest.mark.spec("AR-161", "AR-350")
-def test_the_log_of_a_failed_question_is_read_before_its_cause_is_told() -> None:
+def test_the_log_of_a_failed_question_is_read_before_its_cause_is_reported() -> None:
     known = asked()
     known.end_pod(known.start_pod(), 1)
     known.end_job("Failed", "BackoffLimitExceeded")

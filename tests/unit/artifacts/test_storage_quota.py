@@ -17,7 +17,7 @@ from support.artifacts import (
     seen,
     value_of,
 )
-from support.builders import NOW, make
+from support.builders import make
 from support.deciding import decide
 from support.woken import woken as all_woken
 
@@ -31,6 +31,7 @@ from aim_domain.kinds import AIM_ARTIFACT, AIM_CLUSTER_RUNTIME_CONFIG, PERSISTEN
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACTS, CLUSTER_RUNTIME_CONFIGS
 from controller_runtime import JsonObject, Key
 from controller_runtime.core import Namespace, PersistentVolumeClaim
+from controller_runtime.testing import NOW
 
 GI = 1 << 30
 
@@ -79,15 +80,15 @@ def test_reasons() -> None:
 
 
 @pytest.mark.spec("AR-470", "AR-485")
-def test_who_waits_for_room_is_told_how_much_and_who_does_not_what_to_do() -> None:
+def test_who_waits_for_room_is_reported_how_much_and_who_does_not_what_to_do() -> None:
     limits = Limits(namespace=10 * GI)
     messages = []
     for leaving in (True, False):
         blocked = admit(request(5), (), [Volume("a", 6 * GI, leaving=leaving)], lambda _: limits, Evictables())
         assert blocked is not None
         messages.append(blocked.message)
-    told = "AIMArtifact a/x needs 5 GiB; namespace a uses 6 GiB of 10 GiB; "
-    assert messages == [f"{told}1 GiB must be freed", f"{told}delete unused artifacts or raise the limit"]
+    reported = "AIMArtifact a/x needs 5 GiB; namespace a uses 6 GiB of 10 GiB; "
+    assert messages == [f"{reported}1 GiB must be freed", f"{reported}delete unused artifacts or raise the limit"]
 
 
 @pytest.mark.spec("AR-449", "AR-471", "SC-073")
@@ -138,7 +139,7 @@ def test_who_could_not_make_a_volume_holds_up_nobody(older: JsonObject) -> None:
 
 
 @pytest.mark.spec("AR-444")
-def test_a_bad_annotation_is_told_whether_or_not_the_volume_is_there() -> None:
+def test_a_bad_annotation_is_reported_whether_or_not_the_volume_is_there() -> None:
     bad = namespace(annotations={"aim.eai.amd.com/artifact-storage-quota": "oops"})
     known = Cluster(artifact(spec={"size": "10Gi"}), bad, config(defaultNamespaceLimit="50Gi"))
     without = plan_of(known, ARTIFACTS)
@@ -146,8 +147,8 @@ def test_a_bad_annotation_is_told_whether_or_not_the_volume_is_there() -> None:
     known.put(ARTIFACTS, artifact(spec={"size": "10Gi"}, status={}))
     with_volume = plan_of(known, ARTIFACTS)
     for plan in (without, with_volume):
-        (told,) = [event for event in plan.events if event.reason == "InvalidQuotaAnnotation"]
-        assert "'oops', which is not a quantity" in told.message
+        (reported,) = [event for event in plan.events if event.reason == "InvalidQuotaAnnotation"]
+        assert "'oops', which is not a quantity" in reported.message
 
 
 @pytest.mark.spec("AR-485", "AR-486", "AR-472", "AR-099", "SC-062")
@@ -273,8 +274,8 @@ def test_metrics_tell_what_is_allocated_in_each_namespace() -> None:
         spec = {"resources": {"requests": requests}}
         return make(PERSISTENT_VOLUME_CLAIM, name, namespace=space, labels=ours, spec=spec)
 
-    world = seen(claim("x", "a", "2Gi"), claim("y", "a", "512Mi"), claim("z", "b", "1Gi"), claim("odd", "b", None))
-    assert SERVICE.readings(world.world) == {
+    cache = seen(claim("x", "a", "2Gi"), claim("y", "a", "512Mi"), claim("z", "b", "1Gi"), claim("odd", "b", None))
+    assert SERVICE.readings(cache.cache) == {
         "aim_artifact_allocated_bytes": [({"namespace": "a"}, 2.5 * GI), ({"namespace": "b"}, 1.0 * GI)],
         "aim_artifact_limit_bytes": [],
         "aim_artifact_cluster_limit_bytes": [],
@@ -295,7 +296,7 @@ def test_metrics_tell_limits_and_downloads_that_run() -> None:
         labels={"aim.eai.amd.com/cache.name": "x"},
         spec={"resources": {"requests": {"storage": "1Gi"}}},
     )
-    world = seen(
+    cache = seen(
         config(clusterLimit="9Gi", defaultNamespaceLimit="4Gi"),
         volume,
         artifact("runs", "Progressing", totalBytes=100, downloadedBytes=30),
@@ -303,11 +304,11 @@ def test_metrics_tell_limits_and_downloads_that_run() -> None:
         artifact("done", "Ready", totalBytes=70, downloadedBytes=70),
         make(AIM_ARTIFACT, "new", namespace="a"),
     )
-    told = SERVICE.readings(world.world)
-    assert told["aim_artifact_limit_bytes"] == [({"namespace": "a"}, 4.0 * GI)]
-    assert told["aim_artifact_cluster_limit_bytes"] == [({}, 9.0 * GI)]
-    assert told["aim_artifact_downloads"] == [({"namespace": "a"}, 2.0)]
-    assert told["aim_artifact_download_missing_bytes"] == [({"namespace": "a"}, 120.0)]
+    reported = SERVICE.readings(cache.cache)
+    assert reported["aim_artifact_limit_bytes"] == [({"namespace": "a"}, 4.0 * GI)]
+    assert reported["aim_artifact_cluster_limit_bytes"] == [({}, 9.0 * GI)]
+    assert reported["aim_artifact_downloads"] == [({"namespace": "a"}, 2.0)]
+    assert reported["aim_artifact_download_missing_bytes"] == [({"namespace": "a"}, 120.0)]
 
 
 @pytest.mark.spec("FW-286", "FW-459")
@@ -324,11 +325,16 @@ def test_metrics_decode_a_claim_once(monkeypatch: pytest.MonkeyPatch) -> None:
         return storage_request(one)
 
     monkeypatch.setattr("aim_artifacts.metrics.storage_request", request)
-    world, readings = seen(claim("x")), StorageReadings()
-    told = [readings(world.world) for _ in range(3)]
+    cache, readings = seen(claim("x")), StorageReadings()
+    reported = [readings(cache.cache) for _ in range(3)]
     assert read == ["x"]
     sizes["x"] = "2Gi"
-    world.put(ARTIFACT_CLAIMS, claim("x"))
-    told.append(readings(world.world))
+    cache.put(ARTIFACT_CLAIMS, claim("x"))
+    reported.append(readings(cache.cache))
     assert read == ["x", "x"]
-    assert [[size for _, size in one["aim_artifact_allocated_bytes"]] for one in told] == [[GI], [GI], [GI], [2 * GI]]
+    assert [[size for _, size in one["aim_artifact_allocated_bytes"]] for one in reported] == [
+        [GI],
+        [GI],
+        [GI],
+        [2 * GI],
+    ]

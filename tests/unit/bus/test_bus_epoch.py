@@ -9,14 +9,16 @@ from hypothesis import strategies as st
 from support.epochs import E1, E2
 
 from controller_runtime import dumps, loads
-from controller_runtime.log.publish.checkpoint import Marker, decode_marker
+from controller_runtime.log.publish.checkpoint import Checkpoint, decode_checkpoint
 from controller_runtime.log.publish.epoch import Reason, Sight, continued, reason_for_new, started
 from controller_runtime.log.publish.judgement import Scope
 from controller_runtime.log.wire.messages import EnvelopeError
 
-MARKER = Marker("first", 3, "20260101T000000.000Z-00000a", "20260101T000000.000Z-00000a", "cluster", "100", "made", 50)
+CHECKPOINT = Checkpoint(
+    "first", 3, "20260101T000000.000Z-00000a", "20260101T000000.000Z-00000a", "cluster", "100", "made", 50
+)
 CALM = Sight(
-    marker=MARKER,
+    checkpoint=CHECKPOINT,
     created="made",
     last_sequence=60,
     high_sequence=0,
@@ -31,11 +33,11 @@ CALM = Sight(
     ("sight", "reason"),
     [
         (CALM, None),
-        (replace(CALM, marker=None), Reason.FIRST),
-        (replace(CALM, marker=None, known_created="made"), Reason.MARKER_GONE),
+        (replace(CALM, checkpoint=None), Reason.FIRST),
+        (replace(CALM, checkpoint=None, known_created="made"), Reason.CHECKPOINT_GONE),
         (replace(CALM, created="anew"), Reason.STREAM_REMADE),
         (replace(CALM, known_created="before"), Reason.STREAM_REMADE),
-        (replace(CALM, marker=None, known_created="before"), Reason.STREAM_REMADE),
+        (replace(CALM, checkpoint=None, known_created="before"), Reason.STREAM_REMADE),
         (replace(CALM, last_sequence=49), Reason.SEQUENCE_FELL),
         (replace(CALM, high_sequence=61), Reason.SEQUENCE_FELL),
         (replace(CALM, cluster="other"), Reason.CLUSTER_CHANGED),
@@ -48,8 +50,8 @@ def test_reasons(sight: Sight, reason: Reason | None) -> None:
 
 
 def test_the_newest_epoch_known_goes_on() -> None:
-    assert continued(CALM, None) == Scope(MARKER.epoch, MARKER.comparable_since)
-    # A publisher that died before its first marker of an epoch had begun to use it.
+    assert continued(CALM, None) == Scope(CHECKPOINT.epoch, CHECKPOINT.comparable_since)
+    # A publisher that died before its first checkpoint of an epoch had begun to use it.
     assert continued(replace(CALM, newest_stored_epoch="2027"), None).epoch == "2027"
     assert continued(CALM, Scope("2028", "2027")) == Scope("2028", "2027")
 
@@ -71,16 +73,16 @@ def test_epochs_sort_by_age_whatever_the_clock_does(steps: list[int], nonce: str
         scope = new
 
 
-def test_a_marker_comes_back() -> None:
-    assert decode_marker(MARKER.body()) == MARKER
+def test_a_checkpoint_comes_back() -> None:
+    assert decode_checkpoint(CHECKPOINT.body()) == CHECKPOINT
 
 
 @pytest.mark.spec("FW-415")
-def test_the_marker_of_a_release_that_proved_nothing_is_read_and_proves_nothing() -> None:
-    former = loads(MARKER.body())
+def test_the_checkpoint_of_a_release_that_proved_nothing_is_read_and_proves_nothing() -> None:
+    former = loads(CHECKPOINT.body())
     del former["objects"], former["fold"]
-    found = decode_marker(dumps({**former, "later": "field"}))
-    assert (found.epoch, found.proof) == (MARKER.epoch, None)
+    found = decode_checkpoint(dumps({**former, "later": "field"}))
+    assert (found.epoch, found.proof) == (CHECKPOINT.epoch, None)
 
 
 @pytest.mark.parametrize(
@@ -90,13 +92,13 @@ def test_the_marker_of_a_release_that_proved_nothing_is_read_and_proves_nothing(
         b"{}",
         b"[]",
         b'{"source": 1}',
-        MARKER.body().replace(b'"number":3', b'"number":"3"'),
-        replace(MARKER, epoch="zzzz").body(),
-        replace(MARKER, comparable_since="").body(),
-        replace(MARKER, resource_version="9" * 5000).body(),
+        CHECKPOINT.body().replace(b'"number":3', b'"number":"3"'),
+        replace(CHECKPOINT, epoch="zzzz").body(),
+        replace(CHECKPOINT, comparable_since="").body(),
+        replace(CHECKPOINT, resource_version="9" * 5000).body(),
     ],
 )
 @pytest.mark.spec("FW-486")
-def test_what_is_no_marker_is_an_error(body: bytes) -> None:
+def test_what_is_no_checkpoint_is_an_error(body: bytes) -> None:
     with pytest.raises(EnvelopeError):
-        decode_marker(body)
+        decode_checkpoint(body)

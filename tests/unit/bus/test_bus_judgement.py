@@ -7,7 +7,7 @@ import pytest
 from controller_runtime import Key
 from controller_runtime.log.publish.judgement import (
     Scope,
-    Stored,
+    StoredVersion,
     Verdict,
     differences,
     is_ahead,
@@ -20,12 +20,12 @@ from controller_runtime.log.wire.messages import Verb, digest_of
 KEY = Key("ns", "a")
 SCOPE = Scope("e2", "e1")
 BODY = digest_of(b"{}", "")
-HELD = Stored(7, Verb.UPSERT, "e2", "u", "10", BODY, 7)
+HELD = StoredVersion(7, Verb.UPSERT, "e2", "u", "10", BODY, 7)
 
 
 def wanted(rv: int | str, uid: str = "u", verb: Verb = Verb.UPSERT) -> SourceVersion:
     if verb is Verb.DELETE:
-        return SourceVersion.gone(KEY, uid, str(rv))
+        return SourceVersion.deletion(KEY, uid, str(rv))
     return SourceVersion.of(KEY, uid, str(rv), b"{}", "")
 
 
@@ -55,12 +55,12 @@ def wanted(rv: int | str, uid: str = "u", verb: Verb = Verb.UPSERT) -> SourceVer
         (wanted(""), replace(HELD, resource_version="", digest=b"other"), Verdict.PUBLISH),
     ],
 )
-def test_verdicts(version: SourceVersion, held: Stored | None, verdict: Verdict) -> None:
+def test_verdicts(version: SourceVersion, held: StoredVersion | None, verdict: Verdict) -> None:
     assert judge(version, held, SCOPE) is verdict
 
 
 def compare(
-    present: list[SourceVersion], stored: dict[Key, Stored], pending: dict[Key, SourceVersion] | None = None
+    present: list[SourceVersion], stored: dict[Key, StoredVersion], pending: dict[Key, SourceVersion] | None = None
 ) -> list[SourceVersion]:
     return differences(
         {version.key: version for version in present},
@@ -80,7 +80,7 @@ def test_what_the_stream_lacks_is_published() -> None:
 
 
 def test_what_the_cluster_lacks_is_deleted_at_the_lists_version() -> None:
-    assert compare([], {KEY: HELD}) == [SourceVersion.gone(KEY, "u", "50")]
+    assert compare([], {KEY: HELD}) == [SourceVersion.deletion(KEY, "u", "50")]
     assert compare([], {KEY: replace(HELD, verb=Verb.DELETE)}) == []
 
 
@@ -91,7 +91,7 @@ def test_what_is_under_way_is_not_published_twice() -> None:
 
 def test_what_is_under_way_may_be_outdated() -> None:
     assert compare([wanted(13)], {KEY: HELD}, {KEY: wanted(12)}) == [wanted(13)]
-    assert compare([], {}, {KEY: wanted(12)}) == [SourceVersion.gone(KEY, "u", "50")]
+    assert compare([], {}, {KEY: wanted(12)}) == [SourceVersion.deletion(KEY, "u", "50")]
 
 
 def test_a_stream_ahead_of_a_living_object_means_that_the_cluster_went_back() -> None:

@@ -2,7 +2,14 @@
 
 import pytest
 
-from controller_runtime.log.broker.connection import PubAck, PublishOutcome, Refused, Unknown, WrongSequence, read_ack
+from controller_runtime.log.broker.connection import (
+    MessageRefusal,
+    PubAck,
+    PublishOutcome,
+    Unknown,
+    WrongSequence,
+    read_ack,
+)
 
 
 @pytest.mark.parametrize(
@@ -12,7 +19,7 @@ from controller_runtime.log.broker.connection import PubAck, PublishOutcome, Ref
         (b'{"stream":"S","seq":5,"duplicate":true}', PubAck(5, duplicate=True)),
         (b'{"error":{"code":400,"err_code":10071,"description":"wrong last sequence: 7"}}', WrongSequence(7)),
         (b'{"error":{"code":400,"err_code":10164,"description":"wrong last sequence"}}', WrongSequence(None)),
-        (b'{"error":{"code":400,"err_code":10054,"description":"too large"}}', Refused(10054, "too large")),
+        (b'{"error":{"code":400,"err_code":10054,"description":"too large"}}', MessageRefusal(10054, "too large")),
     ],
 )
 def test_answers(data: bytes, outcome: PublishOutcome) -> None:

@@ -8,7 +8,7 @@ from controller_runtime.kube.reflector_state import ListFrom, Restarted
 from controller_runtime.log.broker.reading import StreamState
 from controller_runtime.log.publish.epoch import Scoping
 from controller_runtime.log.publish.intake import Intake
-from controller_runtime.log.publish.judgement import Stored
+from controller_runtime.log.publish.judgement import StoredVersion
 from controller_runtime.log.wire.messages import Verb
 
 
@@ -27,7 +27,7 @@ async def test_a_list_from_the_store_is_asked_for_until_it_comes() -> None:
     intake.take(Restarted((), "5"))
     scoping = Scoping("discovery.pods", intake, "", list_grace=0.01)
     state = StreamState(created="c", now=datetime(2026, 1, 1, tzinfo=UTC), last_sequence=1)
-    held = Stored(1, Verb.UPSERT, "20260101T000000.000Z-aaaaaa", "u", "9", b"", 1)
+    held = StoredVersion(1, Verb.UPSERT, "20260101T000000.000Z-aaaaaa", "u", "9", b"", 1)
     async with asyncio.timeout(60):
         assert await scoping.choose(state, None, [held], 1)
     assert asked == [ListFrom.STORE] * 3

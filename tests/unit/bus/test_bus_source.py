@@ -33,9 +33,9 @@ def test_only_what_is_published_is_kept_and_the_trace_survives() -> None:
     source.take(Upsert(form(pod(2)), "2"))
     changed = source.present[Key("ns", "p")]
     for version in (listed, changed):
-        told = loads(version.body)
-        assert "containers" not in told["spec"]
-        assert told["metadata"].keys() == {"name", "namespace", "uid", "resourceVersion"}
+        reported = loads(version.body)
+        assert "containers" not in reported["spec"]
+        assert reported["metadata"].keys() == {"name", "namespace", "uid", "resourceVersion"}
         assert version.traceparent == TRACE
 
 

@@ -117,7 +117,7 @@ def test_state_at_noon(
     assert known(state_at(before, after, present, NOON)) == expected
 
 
-def test_a_fact_that_was_read_before_it_was_published_is_told_by_its_time() -> None:
+def test_a_fact_that_was_read_before_it_was_published_is_reported_by_its_time() -> None:
     def fact(sequence: int, minute: int) -> LoggedVersion:
         observed = (NOON + timedelta(minutes=minute)).isoformat().replace("+00:00", "Z")
         return saying(version(sequence, 0), {"observedAt": observed})
@@ -152,7 +152,7 @@ def made(sequence: int, *, epoch: str, minute: int) -> LoggedVersion:
         ([version(3, 0), version(4, 0, epoch="e2")], None, (3, None)),
         ([version(3, 0), version(9, 4, epoch="e2")], None, (3, None)),
         ([version(3, 0, verb=Verb.DELETE), version(9, 0)], None, (3, None)),
-        # What is older than the epoch counts while something vouches for it.
+        # What is older than the epoch counts while something confirms it.
         ([version(30, 0, epoch="e0")], None, (None, Hole.EPOCH)),
         ([version(30, 0, epoch="e0")], version(30, 0, epoch="e0"), (30, None)),
         ([version(30, 0, epoch="e0"), version(9, 30)], None, (30, None)),
@@ -165,24 +165,24 @@ def made(sequence: int, *, epoch: str, minute: int) -> LoggedVersion:
 def test_what_the_stream_held_at_a_position(
     versions: list[LoggedVersion], present: LoggedVersion | None, expected: tuple[int | None, Hole | None]
 ) -> None:
-    told = as_of(Chain(tuple(versions), present), Position("e1", 7), NOON)
+    reported = as_of(Chain(tuple(versions), present), Position("e1", 7), NOON)
     sequence, hole = expected
-    assert told.hole == hole
-    assert (None if told.version is None else told.version.sequence) == (sequence if hole is None else None)
+    assert reported.hole == hole
+    assert (None if reported.version is None else reported.version.sequence) == (sequence if hole is None else None)
 
 
 @pytest.mark.spec("FW-438")
 @pytest.mark.parametrize(("position", "expected"), [(39, None), (45, 40), (55, 50), (70, 60)])
-def test_what_was_logged_late_is_told_where_it_belongs(position: int, expected: int | None) -> None:
+def test_what_was_logged_late_is_reported_where_it_belongs(position: int, expected: int | None) -> None:
     versions = chained([version(40, 0), version(60, 50), version(50, 40)], None)
-    told = as_of(Chain(versions), Position("e1", position), NOON)
-    assert (told.version and told.version.sequence, told.hole) == (expected, None)
+    reported = as_of(Chain(versions), Position("e1", position), NOON)
+    assert (reported.version and reported.version.sequence, reported.hole) == (expected, None)
 
 
 written = st.lists(st.tuples(st.sampled_from(["", "gone", "lost", "epoch"]), st.integers(1, 3)), max_size=10)
 
 
-def told_story(story: list[tuple[str, int]]) -> list[LoggedVersion]:
+def reported_story(story: list[tuple[str, int]]) -> list[LoggedVersion]:
     """Versions with their distances; some are deletions, some were lost, some begin an epoch."""
     versions: list[LoggedVersion] = []
     sequence = previous = 0
@@ -206,14 +206,14 @@ def told_story(story: list[tuple[str, int]]) -> list[LoggedVersion]:
 def test_a_section_of_a_chain_tells_what_the_whole_tells_or_nothing(
     story: list[tuple[str, int]], cut: tuple[int, int], moment: tuple[int, int]
 ) -> None:
-    versions = told_story(story)
+    versions = reported_story(story)
     present = versions[-1] if versions else None
     position = Position(f"e{moment[0]}", moment[1])
     first, last = sorted(cut)
     whole = Chain(chained(versions, present), present)
     section = Chain(chained(versions[first:last], None), present, begins=first == 0, ends=last >= len(versions))
-    told, expected = as_of(section, position, NOON), as_of(whole, position, NOON)
-    assert told.unread or (told.version and told.version.place, told.hole) == (
+    reported, expected = as_of(section, position, NOON), as_of(whole, position, NOON)
+    assert reported.unread or (reported.version and reported.version.place, reported.hole) == (
         expected.version and expected.version.place,
         expected.hole,
     )
@@ -227,9 +227,9 @@ def test_a_section_of_a_chain_tells_what_the_whole_tells_or_nothing(
 )
 def test_a_section_tells_what_lies_between_its_ends(position: int, expected: int | None) -> None:
     versions = chained([version(40, 30), version(50, 40), version(60, 50)], None)
-    told = as_of(Chain(versions, begins=False, ends=False), Position("e1", position), NOON)
-    assert (told.unread, told.hole) == (expected is None, None)
-    assert (told.version and told.version.sequence) == expected
+    reported = as_of(Chain(versions, begins=False, ends=False), Position("e1", position), NOON)
+    assert (reported.unread, reported.hole) == (expected is None, None)
+    assert (reported.version and reported.version.sequence) == expected
 
 
 @pytest.mark.spec("FW-446")
@@ -251,10 +251,10 @@ def test_a_version_that_the_history_was_spared_is_the_one_before_under_its_own_n
     wanted: Version, found: tuple[int, str] | None
 ) -> None:
     versions = chained([version(4, 0), version(6, 4), version(8, 7), version(9, 8)], None)
-    told = find(versions, wanted)
-    assert (None if told is None else (told.sequence, told.state.resource_version)) == found
-    if told is not None and told.state.resource_version == "55":
-        assert told.state.json() == {"metadata": {"resourceVersion": "55"}}
+    reported = find(versions, wanted)
+    assert (None if reported is None else (reported.sequence, reported.state.resource_version)) == found
+    if reported is not None and reported.state.resource_version == "55":
+        assert reported.state.json() == {"metadata": {"resourceVersion": "55"}}
 
 
 @pytest.mark.spec("FW-446", "FW-816")
@@ -272,8 +272,8 @@ def test_a_version_that_the_history_was_spared_is_the_one_before_under_its_own_n
 def test_what_the_history_was_spared_is_found_although_the_next_version_begins_an_epoch(
     wanted: Version, previous: int, found: int | None
 ) -> None:
-    told = find(chained([version(4, 0), version(9, previous, epoch="e2")], None), wanted)
-    assert (None if told is None else told.sequence) == found
+    reported = find(chained([version(4, 0), version(9, previous, epoch="e2")], None), wanted)
+    assert (None if reported is None else reported.sequence) == found
 
 
 @pytest.mark.spec("FW-496")

@@ -1,9 +1,9 @@
 """Objects that come and go leave nothing behind: counts of what is remembered, not megabytes."""
 
 import pytest
-from support.world_objects import entry_of, widget, widgets
+from support.cache_objects import entry_of, widget, widgets
 
-from controller_runtime import Key, World
+from controller_runtime import Cache, Key
 from controller_runtime.log.wire.version import (
     CROWDED_SECONDS,
     DELETED_MEMORY_SECONDS,
@@ -14,26 +14,26 @@ from controller_runtime.log.wire.version import (
 )
 
 
-def remembered(world: World) -> int:
-    return sum(len(store.deleted) for store in world._stores.values())
+def remembered(cache: Cache) -> int:
+    return sum(len(store.deleted) for store in cache._stores.values())
 
 
 @pytest.mark.spec("FW-462")
 def test_the_memory_of_deletions_does_not_grow_with_their_number() -> None:
     part, counts = widgets(), []
-    world = World([part])
+    cache = Cache([part])
     sequence = 0
     for minute in range(40):
         now = 60.0 * minute
         for number in range(200):
             name, sequence = f"w{minute}-{number}", sequence + 2
-            world.put(entry_of(part, widget(name, name, sequence), sequence), now)
-            world.delete(part, Key("ns", name), Version(name, str(sequence + 1), sequence + 1, "e1"), now)
-        world.forget_deleted(now)
-        counts.append(remembered(world))
+            cache.put(entry_of(part, widget(name, name, sequence), sequence), now)
+            cache.delete(part, Key("ns", name), Version(name, str(sequence + 1), sequence + 1, "e1"), now)
+        cache.forget_deleted(now)
+        counts.append(remembered(cache))
     # Five minutes of them are kept whatever their number.
     assert max(counts) == counts[-1] <= 200 * (CROWDED_SECONDS / 60)
-    assert world.count(part) == 0
+    assert cache.count(part) == 0
 
 
 @pytest.mark.spec("FW-462")

@@ -1,4 +1,4 @@
-"""When a part should be fed from the API server, and how old a marker is."""
+"""When a part should be fed from the API server, and how old a checkpoint is."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -42,8 +42,8 @@ def test_what_is_missing_is_named_until_it_comes() -> None:
     assert order.missing == "delivery 3 came after 1: messages were lost"
     assert taken(order, 2) == [2, 3, 4]
     assert order.missing == ""
-    order.tell(5)
-    order.tell(3)
+    order.report(5)
+    order.report(3)
     assert order.missing == "the broker delivered 5 messages, 4 arrived"
     assert taken(order, 5) == [5]
     assert order.missing == ""

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 import pytest
 from pydantic import model_validator
-from support.world_objects import WIDGET, colour_index, entry_of, widget
+from support.cache_objects import WIDGET, colour_index, entry_of, widget
 
-from controller_runtime import ApiModel, Depth, Index, Key, Part, Resource, World
+from controller_runtime import ApiModel, Cache, Depth, Index, Key, Part, Resource
 from controller_runtime.kube.reflector_state import Event, ListFrom, Restarted
 from controller_runtime.log.cache.feed import DirectFeed
 from controller_runtime.log.cache.indexes import IndexTable
@@ -56,8 +56,8 @@ def part() -> Part[Any]:
 
 
 @pytest.fixture
-def world(part: Part[Any]) -> World:
-    return World([part], [colour_index(part)])
+def cache(part: Part[Any]) -> Cache:
+    return Cache([part], [colour_index(part)])
 
 
 def snapshot(part: Part[Any], sequence: int) -> dict[Key, Entry[Any]]:
@@ -65,34 +65,34 @@ def snapshot(part: Part[Any], sequence: int) -> dict[Key, Entry[Any]]:
     return {entry.key: entry for entry in entries}
 
 
-def test_a_prepared_snapshot_is_swapped_in_without_decoding(world: World, part: Part[Any]) -> None:
+def test_a_prepared_snapshot_is_swapped_in_without_decoding(cache: Cache, part: Part[Any]) -> None:
     first = snapshot(part, 1)
     for entry in first.values():
-        world.prepare(entry)
+        cache.prepare(entry)
     assert Counted.decoded == 3
-    assert len(world.replace(part, first, 0)) == 3
+    assert len(cache.replace(part, first, 0)) == 3
     again = snapshot(part, 10)
     for entry in again.values():
-        world.prepare(entry)
-    assert world.replace(part, again, 1) == []
+        cache.prepare(entry)
+    assert cache.replace(part, again, 1) == []
     assert Counted.decoded == 3, "what did not change is not decoded again"
 
 
-def test_what_a_snapshot_repeats_is_neither_decoded_nor_packed_again(world: World, part: Part[Any]) -> None:
+def test_what_a_snapshot_repeats_is_neither_decoded_nor_packed_again(cache: Cache, part: Part[Any]) -> None:
     first = snapshot(part, 1)
     for entry in first.values():
-        world.prepare(entry)
-    world.replace(part, first, 0)
+        cache.prepare(entry)
+    cache.replace(part, first, 0)
     for entry in first.values():
         entry.forget_decoded()
     again = snapshot(part, 10)
     for entry in again.values():
-        world.prepare(entry)
-    assert world.replace(part, again, 1) == []
+        cache.prepare(entry)
+    assert cache.replace(part, again, 1) == []
     assert Counted.decoded == 3
-    assert all(world.get(part, key) is entry for key, entry in again.items())
+    assert all(cache.get(part, key) is entry for key, entry in again.items())
     assert all(entry._held is first[key]._held for key, entry in again.items())
-    assert len(world.select(colour_index(part), "ns/red")) == 3
+    assert len(cache.select(colour_index(part), "ns/red")) == 3
 
 
 @pytest.mark.spec("FW-461")
@@ -107,23 +107,23 @@ def test_what_a_snapshot_repeats_is_neither_decoded_nor_packed_again(world: Worl
 def test_what_nothing_is_derived_from_is_not_decoded_for_a_snapshot(depth: Depth, decoded: set[str]) -> None:
     seen: list[set[str]] = []
 
-    class Told(Resource):
+    class Reported(Resource):
         @model_validator(mode="before")
         @classmethod
-        def _told(cls, raw: dict[str, object]) -> dict[str, object]:
+        def _reported(cls, raw: dict[str, object]) -> dict[str, object]:
             seen.append(set(raw))
             return raw
 
-    part: Part[Any] = Part("widgets", replace(WIDGET, model=Told))
+    part: Part[Any] = Part("widgets", replace(WIDGET, model=Reported))
     by_name = Index(part, "name", lambda obj: [obj.name], depth=depth)
-    world = World([part], [by_name, colour_index(part)])
+    cache = Cache([part], [by_name, colour_index(part)])
     entry = entry_of(
         part, widget("w0", "u0", 7, labels={"colour": "red"}, spec={"size": 1}, status={"phase": "Done"}), 1
     )
-    world.prepare(entry)
-    world.replace(part, {entry.key: entry}, 0)
+    cache.prepare(entry)
+    cache.replace(part, {entry.key: entry}, 0)
     assert seen == [decoded]
-    assert world.select(by_name, "w0") == world.select(colour_index(part), "ns/red") == [entry]
+    assert cache.select(by_name, "w0") == cache.select(colour_index(part), "ns/red") == [entry]
     assert entry.object is not None
     assert entry.object.model_extra == {"spec": {"size": 1}, "status": {"phase": "Done"}}, (
         "whoever looks sees all of it"
@@ -150,13 +150,13 @@ def test_an_object_of_which_something_cannot_be_read_is_found_alike_after_event_
     seeing = Index(part, "seeing", lambda obj: [str(obj.status.phase)])
     tables = [blind, seeing] if others_look else [blind]
 
-    def found(world: World) -> list[int]:
-        return [len(world.select(index, value)) for index, value in ((blind, "w0"), (seeing, "0")) if index in tables]
+    def found(cache: Cache) -> list[int]:
+        return [len(cache.select(index, value)) for index, value in ((blind, "w0"), (seeing, "0")) if index in tables]
 
     def entry() -> Entry[Any]:
         return entry_of(part, {**widget("w0", "u0", 7), unreadable: {"phase": "no number"}}, 1)
 
-    by_event, by_snapshot = World([part], tables), World([part], tables)
+    by_event, by_snapshot = Cache([part], tables), Cache([part], tables)
     by_event.put(entry(), 0)
     one = entry()
     by_snapshot.prepare(one)
@@ -168,17 +168,17 @@ def test_an_object_of_which_something_cannot_be_read_is_found_alike_after_event_
     assert one.object is None
 
 
-def test_another_content_under_the_same_version_is_looked_at(world: World, part: Part[Any]) -> None:
+def test_another_content_under_the_same_version_is_looked_at(cache: Cache, part: Part[Any]) -> None:
     first = snapshot(part, 1)
-    world.replace(part, first, 0)
+    cache.replace(part, first, 0)
     key = next(iter(first))
     restored = entry_of(part, widget("w0", "u0", 7, labels={"colour": "blue"}), 10)
-    world.prepare(restored)
-    assert len(world.replace(part, {**first, key: restored}, 1)) == 1
-    assert [entry.key.name for entry in world.select(colour_index(part), "ns/blue")] == ["w0"]
+    cache.prepare(restored)
+    assert len(cache.replace(part, {**first, key: restored}, 1)) == 1
+    assert [entry.key.name for entry in cache.select(colour_index(part), "ns/blue")] == ["w0"]
 
 
-async def test_others_run_while_a_long_list_is_taken_in(world: World, part: Part[Any]) -> None:
+async def test_others_run_while_a_long_list_is_taken_in(cache: Cache, part: Part[Any]) -> None:
     form = published(part)
     objects = tuple(form(widget(f"w{n}", f"u{n}", 7)) for n in range(1000))
     done = asyncio.Event()
@@ -188,7 +188,7 @@ async def test_others_run_while_a_long_list_is_taken_in(world: World, part: Part
     async def lists(_: Part[Any]) -> AsyncIterator[OneList]:
         yield OneList(Restarted(objects, "7"))
 
-    feed = DirectFeed(world, part, lists, lambda _: None, done.set, catch_up=10, clock=lambda: 0.0)
+    feed = DirectFeed(cache, part, lists, lambda _: None, done.set, catch_up=10, clock=lambda: 0.0)
     async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         running = group.create_task(feed.run())
         while not done.is_set():
@@ -197,4 +197,4 @@ async def test_others_run_while_a_long_list_is_taken_in(world: World, part: Part
         running.cancel()
     steps = [after - before for before, after in pairwise(decoded_at_step)]
     assert max(steps) <= 100
-    assert world.count(part) == Counted.decoded == 1000
+    assert cache.count(part) == Counted.decoded == 1000

@@ -1,4 +1,4 @@
-"""What the world and the publisher keep of an object: packed bytes, and the decoded form for as long as it is used."""
+"""What the cache and the publisher keep of an object: packed bytes, and the decoded form for as long as it is used."""
 
 import gc
 import json
@@ -7,9 +7,9 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.world_objects import by_owner, colour_index, entry_of, widget, widgets
+from support.cache_objects import by_owner, colour_index, entry_of, widget, widgets
 
-from controller_runtime import Key, Resource, World
+from controller_runtime import Cache, Key, Resource
 from controller_runtime.compact import Packed, Packer, unpacked
 from controller_runtime.kube.reflector_state import Restarted
 from controller_runtime.log.publish.source import Source, published
@@ -26,13 +26,13 @@ def _decoded(text: str) -> int:
 @pytest.mark.spec("FW-459")
 def test_objects_of_a_part_are_packed_against_each_other() -> None:
     part = widgets()
-    world = World([part])
+    cache = Cache([part])
     for number in range(50):
-        world.put(entry_of(part, widget(f"w{number}", f"u{number}", number + 1, note=TEXT), number + 1), 0)
-    held = [entry._held for entry in world.all(part)]
+        cache.put(entry_of(part, widget(f"w{number}", f"u{number}", number + 1, note=TEXT), number + 1), 0)
+    held = [entry._held for entry in cache.all(part)]
     assert all(isinstance(one, Packed) for one in held)
     assert sum(one.size for one in held if isinstance(one, Packed)) < 50 * len(TEXT) / 8
-    assert [entry.raw["note"] for entry in world.all(part)] == [TEXT] * 50
+    assert [entry.raw["note"] for entry in cache.all(part)] == [TEXT] * 50
 
 
 @pytest.mark.spec("FW-459")
@@ -76,34 +76,34 @@ def test_the_publisher_holds_packed_bytes_as_well() -> None:
 
 @pytest.mark.spec("FW-459")
 def test_no_more_is_kept_decoded_than_belongs_to_a_few_megabytes_of_json() -> None:
-    part, marker = widgets(), "decoded-and-kept"
+    part, checkpoint = widgets(), "decoded-and-kept"
     keep_decoded(KEPT_DECODED)
-    world = World([part])
+    cache = Cache([part])
     size = len(entry_of(part, widget("w", note=TEXT)).body)
     count = 3 * KEPT_DECODED // size
     for number in range(count):
-        obj = widget(f"w{number}", f"u{number}", number + 1, namespace=marker, note=TEXT)
-        world.put(entry_of(part, obj, number + 1), 0)
-    for entry in world.all(part):
+        obj = widget(f"w{number}", f"u{number}", number + 1, namespace=checkpoint, note=TEXT)
+        cache.put(entry_of(part, obj, number + 1), 0)
+    for entry in cache.all(part):
         assert entry.object is not None
-    kept = _decoded(marker)
+    kept = _decoded(checkpoint)
     assert 0 < kept <= KEPT_DECODED // size
-    assert all(entry.object is not None and entry.object.name == entry.key.name for entry in world.all(part))
+    assert all(entry.object is not None and entry.object.name == entry.key.name for entry in cache.all(part))
 
 
 @pytest.mark.spec("FW-459")
 def test_a_deletion_leaves_the_indexes_without_decoding_what_is_deleted() -> None:
     part = widgets()
     colour, owner = colour_index(part), by_owner(part)
-    world = World([part], [colour, owner])
-    world.put(entry_of(part, widget("a", "u1", 1, labels={"colour": "red"}, owner="o"), 1), 0)
-    world.put(entry_of(part, widget("b", "u2", 2, labels={"colour": "red"}), 2), 0)
-    (first, _) = world.all(part)
+    cache = Cache([part], [colour, owner])
+    cache.put(entry_of(part, widget("a", "u1", 1, labels={"colour": "red"}, owner="o"), 1), 0)
+    cache.put(entry_of(part, widget("b", "u2", 2, labels={"colour": "red"}), 2), 0)
+    (first, _) = cache.all(part)
     first.forget_decoded()
     first._held = b"no longer to be decoded"
-    world.delete(part, Key("ns", "a"), Version("u1", "3", 3, "e1"), 0)
-    assert [entry.key.name for entry in world.select(colour, "ns/red")] == ["b"]
-    assert world.select(owner, "o") == []
+    cache.delete(part, Key("ns", "a"), Version("u1", "3", 3, "e1"), 0)
+    assert [entry.key.name for entry in cache.select(colour, "ns/red")] == ["b"]
+    assert cache.select(owner, "o") == []
 
 
 @pytest.mark.spec("FW-459")

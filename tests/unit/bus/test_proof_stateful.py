@@ -1,7 +1,8 @@
-"""Whatever is lost, doubled, reordered, purged or restored: what is believed is what the publisher vouched for.
+"""Whatever is lost, doubled, reordered, purged or restored: what is believed is what the publisher confirmed.
 
 The machine plays a cluster, its publisher, the stream with everything that can happen to it, and a consumer that makes
-no check of its own but the one of the marker. A restored store alone comes with a new consumer: the broker restarted.
+no check of its own but the one of the checkpoint. A restored store alone comes with a new consumer, as the broker
+restarted, and with a new epoch where its last sequence fell (`Reason.SEQUENCE_FELL`).
 """
 
 from dataclasses import dataclass, field, replace
@@ -10,28 +11,28 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
-from support.world_objects import entry_of, widget, widgets
+from support.cache_objects import entry_of, widget, widgets
 
-from controller_runtime import Key, World
+from controller_runtime import Cache, Key
 from controller_runtime.log.cache.projection import Belief, Deletion, PartView
-from controller_runtime.log.publish.checkpoint import Holdings, Marker
-from controller_runtime.log.publish.judgement import Stored
+from controller_runtime.log.publish.checkpoint import Checkpoint, Holdings
+from controller_runtime.log.publish.judgement import StoredVersion
 from controller_runtime.log.wire.messages import Verb
 from controller_runtime.log.wire.version import Entry, Version
 
 NAMES = st.sampled_from(["a", "b", "c"])
-MARKER = Key("", "marker")
+CHECKPOINT = Key("", "checkpoint")
 
 
 @dataclass(frozen=True)
-class Vouched:
-    """A marker, and what was true when it was written."""
+class Confirmed:
+    """A checkpoint, and what was true when it was written."""
 
-    marker: Marker
+    checkpoint: Checkpoint
     truth: dict[str, int]
 
 
-Message = Entry[Any] | Deletion | Vouched
+Message = Entry[Any] | Deletion | Confirmed
 
 
 @dataclass
@@ -52,20 +53,24 @@ class ProofMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.part = widgets()
-        self.world = World([self.part])
+        self.cache = Cache([self.part])
         self.view = PartView(self.part)
         self.stream = Stream()
         self.copy = Stream()
         self.truth: dict[str, tuple[str, int]] = {}
-        self.versions = self.uids = self.markers = 0
+        self.versions = self.uids = self.checkpoints = self.epochs = 0
         self.holdings = Holdings()
-        self.marker_at = 0
+        self.checkpoint_at = 0
         self.cursor = 0
         self.last: tuple[int, Message] | None = None
         self.believed = 0
         self.view.begin_stage()
 
     # The publisher
+
+    @property
+    def epoch(self) -> str:
+        return f"e{self.epochs:03}"
 
     def _store(self, key: Key, message: Message) -> int:
         self.stream.messages[key] = (self.stream.last, message)
@@ -76,10 +81,10 @@ class ProofMachine(RuleBasedStateMachine):
         self.stream.last += 1
         held = self.holdings.get(key)
         uid = known[0] if known else held.uid if held else "?"
-        version = Version(uid, str(known[1] if known else self.versions), self.stream.last, "e", "e")
+        version = Version(uid, str(known[1] if known else self.versions), self.stream.last, self.epoch, "e000")
         message: Message = Deletion(self.part, key, version)
         if known is not None:
-            message = entry_of(self.part, widget(name, *known, n=known[1]), self.stream.last, "e", "e")
+            message = entry_of(self.part, widget(name, *known, n=known[1]), self.stream.last, self.epoch, "e000")
         self._store(key, message)
         verb = Verb.DELETE if known is None else Verb.UPSERT
         self.holdings[key] = _stored(self.stream.last, verb, version)
@@ -100,30 +105,33 @@ class ProofMachine(RuleBasedStateMachine):
             self._publish(name)
 
     @rule()
-    def the_publisher_vouches(self) -> None:
-        # Its fence: a marker that is not where it was left ends the session.
-        if self.stream.messages.get(MARKER, (0, None))[0] != self.marker_at:
+    def the_publisher_writes_a_checkpoint(self) -> None:
+        # Its fence: a checkpoint that is not where it was left ends the session.
+        if self.stream.messages.get(CHECKPOINT, (0, None))[0] != self.checkpoint_at:
             self.the_publisher_compares()
         proof = self.holdings.proof
         self.stream.last += 1
-        self.markers += 1
-        marker = Marker("p", self.markers, "e", "e", "", str(self.versions), "made", 0, proof.objects, proof.fold)
+        self.checkpoints += 1
+        checkpoint = Checkpoint(
+            "p", self.checkpoints, self.epoch, "e000", "", str(self.versions), "made", 0, proof.objects, proof.fold
+        )
         truth = {name: version for name, (_, version) in self.truth.items()}
-        self.marker_at = self._store(MARKER, Vouched(marker, truth))
+        self.checkpoint_at = self._store(CHECKPOINT, Confirmed(checkpoint, truth))
 
     @rule()
     def the_publisher_compares(self) -> None:
         self.holdings.clear()
         for key, (sequence, message) in self.stream.messages.items():
-            if not isinstance(message, Vouched):
+            if not isinstance(message, Confirmed):
                 verb = Verb.DELETE if isinstance(message, Deletion) else Verb.UPSERT
                 self.holdings[key] = _stored(sequence, verb, message.version)
         living = {key.name: held for key, held in self.holdings.items() if not held.deleted}
         for name in {*living, *self.truth}:
             held, known = living.get(name), self.truth.get(name)
-            if held is None or known is None or (held.uid, held.resource_version) != (known[0], str(known[1])):
+            stored = (held.epoch, held.uid, held.resource_version) if held is not None else None
+            if known is None or stored != (self.epoch, known[0], str(known[1])):
                 self._publish(name)
-        self.marker_at = self.stream.messages.get(MARKER, (0, None))[0]
+        self.checkpoint_at = self.stream.messages.get(CHECKPOINT, (0, None))[0]
 
     # What happens to the stream
 
@@ -142,6 +150,7 @@ class ProofMachine(RuleBasedStateMachine):
 
     @rule()
     def the_store_is_restored(self) -> None:
+        self.epochs += self.copy.last < self.stream.last
         self.stream = replace(self.copy, messages=dict(self.copy.messages))
         self.the_consumer_starts_anew()
         self.the_publisher_compares()
@@ -156,7 +165,7 @@ class ProofMachine(RuleBasedStateMachine):
 
     @rule()
     def everything_arrives(self) -> None:
-        self.the_publisher_vouches()
+        self.the_publisher_writes_a_checkpoint()
         self.messages_arrive(100)
 
     @rule(name=NAMES)
@@ -201,44 +210,44 @@ class ProofMachine(RuleBasedStateMachine):
         if stage is not None:
             stage.complete = stage.complete or caught_up
             stage.covered = stage.covered if main else max(stage.covered, sequence)
-        if isinstance(message, Vouched):
+        if isinstance(message, Confirmed):
             self._judge(sequence, message, caught_up)
         elif self.view.follow(message):
             if isinstance(message, Deletion):
-                self.world.delete(self.part, message.key, message.version, 0)
+                self.cache.delete(self.part, message.key, message.version, 0)
             else:
-                self.world.put(message, 0)
+                self.cache.put(message, 0)
 
-    def _judge(self, sequence: int, vouched: Vouched, caught_up: bool) -> None:
-        belief = self.view.judge(vouched.marker, sequence, caught_up=caught_up)
+    def _judge(self, sequence: int, confirmed: Confirmed, caught_up: bool) -> None:
+        belief = self.view.judge(confirmed.checkpoint, sequence, caught_up=caught_up)
         if belief is not Belief.AGREES:
             return
         if self.view.stage is not None and self.view.stage.complete:
             stage = self.view.swap()
-            upto = Version("", "", max(self.view.covered, sequence), "e", "e")
-            self.world.replace(self.part, stage.entries, 0, upto=upto)
+            upto = Version("", "", max(self.view.covered, sequence), confirmed.checkpoint.epoch, "e000")
+            self.cache.replace(self.part, stage.entries, 0, upto=upto)
         if self.view.stage is None:
             self.believed += 1
-            assert self._known() == vouched.truth, "what is believed is what was vouched for"
+            assert self._known() == confirmed.truth, "what is believed is what was confirmed"
 
     def _known(self) -> dict[str, int]:
-        return {entry.key.name: entry.raw["n"] for entry in self.world.all(self.part)}
+        return {entry.key.name: entry.raw["n"] for entry in self.cache.all(self.part)}
 
     def teardown(self) -> None:
         """However it went, a comparison and another snapshot make everything good."""
         self.the_publisher_compares()
-        self.the_publisher_vouches()
+        self.the_publisher_writes_a_checkpoint()
         believed = self.believed
         self.the_part_is_read_again()
         assert self.believed == believed + 1
         assert self._known() == {name: version for name, (_, version) in self.truth.items()}
 
 
-def _stored(sequence: int, verb: Verb, version: Version) -> Stored:
-    return Stored(
+def _stored(sequence: int, verb: Verb, version: Version) -> StoredVersion:
+    return StoredVersion(
         sequence=sequence,
         verb=verb,
-        epoch="e",
+        epoch=version.epoch,
         uid=version.uid,
         resource_version=version.resource_version,
         digest=b"",

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
+from support.cache_objects import widgets
 from support.nats import eventually
-from support.world_objects import widgets
 
 from controller_runtime import Key
 from controller_runtime.log.publish.intake import Intake
@@ -30,7 +30,7 @@ class ScriptedWriter:
         self.known: set[int] = set()
         self.refused: set[int] = set()
         self.failing: set[int] = set()
-        self.told = False
+        self.reported = False
 
     async def write(self, version: SourceVersion, _: Any, *, gap: bool = False) -> bool:
         number = int(version.resource_version)
@@ -40,16 +40,16 @@ class ScriptedWriter:
             self.failing.remove(number)
             raise InterruptedSessionError("no answer")
         if number in self.known:
-            self.told = False
+            self.reported = False
             return True
         if number in self.refused:
             return False
         self.written.append((number, gap))
-        self.told = gap
+        self.reported = gap
         return True
 
-    def tells_of_gap(self, _: Key) -> bool:
-        return self.told
+    def reports_gap(self, _: Key) -> bool:
+        return self.reported
 
 
 class NoScope:
@@ -74,7 +74,7 @@ class Rig:
             runner.cancel()
 
 
-async def test_a_version_dropped_while_the_one_that_tells_of_a_gap_is_written_is_told_of_too() -> None:
+async def test_a_version_dropped_while_the_one_that_tells_of_a_gap_is_written_is_reported_of_too() -> None:
     rig = Rig()
     rig.add(1, 2)
     rig.writer.meanwhile[2] = lambda: rig.add(3, 4)

@@ -4,8 +4,8 @@ import pytest
 
 from controller_runtime import Key
 from controller_runtime.log.cache.view import IndexRead, ObjectRead, ReadLog
-from controller_runtime.log.history.decisions import LISTED, RecordedStanding, recorded_reads, recorded_standing
-from controller_runtime.log.wire.version import OwnChange, Position, Standing, Version
+from controller_runtime.log.history.decisions import LISTED, RecordedPosition, recorded_position, recorded_reads
+from controller_runtime.log.wire.version import CachePosition, OwnChange, Position, Version
 
 
 def keys(count: int) -> tuple[Key, ...]:
@@ -55,11 +55,11 @@ def test_digests_tell_questions_and_answers() -> None:
 
 
 @pytest.mark.spec("FW-435")
-def test_a_standing_names_the_parts_that_are_apart() -> None:
-    where = Standing(
+def test_a_position_names_the_parts_that_are_apart() -> None:
+    where = CachePosition(
         {"a": Position("e1", 9), "b": Position("e2", 9), "c": Position("e3", 4), "d": Position("e4", None)}
     )
-    recorded = RecordedStanding.model_validate_json(recorded_standing(where).model_dump_json(by_alias=True))
+    recorded = RecordedPosition.model_validate_json(recorded_position(where).model_dump_json(by_alias=True))
     assert (recorded.sequence, recorded.apart) == (9, {"c": 4, "d": None})
     assert {name: recorded.position(name) for name in where.parts} == where.parts
     assert recorded.position("z") is None
@@ -67,8 +67,8 @@ def test_a_standing_names_the_parts_that_are_apart() -> None:
 
 @pytest.mark.spec("FW-435", "FW-482")
 def test_only_parts_that_were_searched_are_counted() -> None:
-    where = Standing({"a": Position("e1", 9, 5), "b": Position("e1", 9, 7)})
-    recorded = RecordedStanding.model_validate_json(recorded_standing(where, {"b", "z"}).model_dump_json(by_alias=True))
+    where = CachePosition({"a": Position("e1", 9, 5), "b": Position("e1", 9, 7)})
+    recorded = RecordedPosition.model_validate_json(recorded_position(where, {"b", "z"}).model_dump_json(by_alias=True))
     assert recorded.objects == {"b": 7}
     assert [recorded.position(name) for name in "ab"] == [Position("e1", 9), Position("e1", 9, 7)]
 
@@ -77,6 +77,6 @@ def test_only_parts_that_were_searched_are_counted() -> None:
 def test_a_part_with_very_many_own_writes_under_way_has_no_position() -> None:
     own = tuple(OwnChange("a", key, Version("u", "1")) for key in keys(LISTED + 1))
     few = (OwnChange("b", Key("ns", "x"), None),)
-    recorded = recorded_standing(Standing({"a": Position("e1", 9), "b": Position("e2", 9)}, own + few))
+    recorded = recorded_position(CachePosition({"a": Position("e1", 9), "b": Position("e2", 9)}, own + few))
     assert recorded.apart == {"a": None}
     assert [(one.part, one.uid) for one in recorded.own] == [("b", None)]

@@ -1,10 +1,10 @@
 """What a list repeats is taken over from what is known: a comparison holds nothing twice."""
 
 import pytest
-from support.world_objects import WIDGET, widget, widgets
+from support.cache_objects import WIDGET, widget, widgets
 
 from controller_runtime import JsonObject, Key
-from controller_runtime.kube.reflector_state import Item, Known, Listed, Restarted
+from controller_runtime.kube.reflector_state import Item, KnownVersions, ListComplete, Restarted
 from controller_runtime.log.publish.source import Source, published
 
 
@@ -18,9 +18,9 @@ def test_a_list_takes_in_only_what_differs() -> None:
     form = published(widgets(), source.present.get)
     source.take(Restarted(tuple(map(form, objects(1, 2, 3))), "10"))
     present, before = source.present, dict(source.present)
-    told = tuple(map(form, objects(1, 20)))
-    assert told[0] is before[Key("ns", "w0")], "not even packed again"
-    source.take(Restarted(told, "20"))
+    reported = tuple(map(form, objects(1, 20)))
+    assert reported[0] is before[Key("ns", "w0")], "not even packed again"
+    source.take(Restarted(reported, "20"))
     assert source.present is present
     assert list(present) == [Key("ns", "w0"), Key("ns", "w1")]
     assert present[Key("ns", "w0")] is before[Key("ns", "w0")]
@@ -40,9 +40,9 @@ def test_another_content_under_the_same_version_is_taken_in(changed: JsonObject)
 
 @pytest.mark.spec("FW-499")
 def test_the_identity_of_what_is_known_is_the_one_that_is_known() -> None:
-    known, (first, second) = Known(WIDGET), objects(1, 2)
+    known, (first, second) = KnownVersions(WIDGET), objects(1, 2)
     identities = [known.identity_of(one) for one in (first, second)]
-    known.replace(Listed(tuple(Item(identity, None) for identity in identities), "10"))
+    known.replace(ListComplete(tuple(Item(identity, None) for identity in identities), "10"))
     assert [known.identity_of(one) for one in (first, second)] == identities
     assert known.identity_of(first) is identities[0]
     changed = {**second, "metadata": {**second["metadata"], "resourceVersion": "5"}}

@@ -1,4 +1,4 @@
-"""An object that an index, a summary or a line can make nothing of is in the world all the same (FW-480)."""
+"""An object that an index, a summary or a line can make nothing of is in the cache all the same (FW-480)."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ConfigDict
 from structlog.testing import capture_logs
-from support.world_objects import colour_index, entry_of, widget, widgets
+from support.cache_objects import colour_index, entry_of, widget, widgets
 
-from controller_runtime import Index, Key, Line, Part, Resource, Summary, World, scoped
+from controller_runtime import Cache, Index, Key, Part, Resource, Summary, WaitQueue, scoped
 from controller_runtime.log.wire.version import Entry
 
 A = Key("ns", "a")
@@ -24,22 +24,22 @@ class Said(BaseModel):
 
 
 class Looks:
-    """A world whose look-ups stumble over red widgets."""
+    """A cache whose look-ups stumble over red widgets."""
 
     def __init__(self) -> None:
         self.part = widgets()
         self.colours = colour_index(self.part)
         self.names: Index[Resource] = Index(self.part, "names", self._names)
         self.said: Summary[Resource, Said] = Summary(self.part, "said", Said, self._said)
-        self.line: Line[Resource] = Line(self.part, "line", self._since)
-        self.world = World([self.part], [self.names, self.said, self.line, self.colours])
+        self.queue: WaitQueue[Resource] = WaitQueue(self.part, "line", self._since)
+        self.cache = Cache([self.part], [self.names, self.said, self.queue, self.colours])
 
     def entry(self, colour: str, rv: int) -> Entry[Resource]:
         return entry_of(self.part, widget("a", rv=rv, labels={"colour": colour}), rv)
 
     def found(self) -> tuple[int, int, int]:
-        by_name = self.world.select(self.names, "a")
-        return len(by_name), len(self.world.summary(self.said, "all")), len(self.world.first(self.line, 9, _any))
+        by_name = self.cache.select(self.names, "a")
+        return len(by_name), len(self.cache.summary(self.said, "all")), len(self.cache.first(self.queue, 9, _any))
 
     @staticmethod
     def _names(obj: Resource) -> list[str]:
@@ -73,61 +73,61 @@ def looks() -> Looks:
 
 
 def colours(looks: Looks) -> dict[str, int]:
-    return {colour: len(looks.world.select(looks.colours, scoped("ns", colour))) for colour in ("red", "green")}
+    return {colour: len(looks.cache.select(looks.colours, scoped("ns", colour))) for colour in ("red", "green")}
 
 
 @pytest.mark.spec("FW-480")
-def test_it_is_in_the_world_and_in_every_other_index(looks: Looks) -> None:
-    looks.world.put(looks.entry("red", 1), 0)
-    assert looks.world.get(looks.part, A) is not None
+def test_it_is_in_the_cache_and_in_every_other_index(looks: Looks) -> None:
+    looks.cache.put(looks.entry("red", 1), 0)
+    assert looks.cache.get(looks.part, A) is not None
     assert (colours(looks), looks.found()) == ({"red": 1, "green": 0}, (0, 0, 0))
 
 
 @pytest.mark.spec("FW-480")
 def test_it_comes_into_the_index_and_out_of_it_like_any_other(looks: Looks) -> None:
-    world = looks.world
+    cache = looks.cache
     for number, colour in enumerate(("green", "red", "red", "green"), 1):
-        world.put(looks.entry(colour, number), 0)
+        cache.put(looks.entry(colour, number), 0)
         assert looks.found() == ((1, 1, 1) if colour == "green" else (0, 0, 0))
-    world.put(looks.entry("red", 5), 0)
-    world.delete(looks.part, A, looks.entry("red", 6).version, 0)
-    assert (world.count(looks.part), colours(looks), looks.found()) == (0, {"red": 0, "green": 0}, (0, 0, 0))
+    cache.put(looks.entry("red", 5), 0)
+    cache.delete(looks.part, A, looks.entry("red", 6).version, 0)
+    assert (cache.count(looks.part), colours(looks), looks.found()) == (0, {"red": 0, "green": 0}, (0, 0, 0))
 
 
 @pytest.mark.spec("FW-480")
 def test_a_snapshot_of_it_is_taken_in(looks: Looks) -> None:
     entry = looks.entry("red", 1)
-    looks.world.prepare(entry)
-    looks.world.replace(looks.part, {A: entry}, 0)
+    looks.cache.prepare(entry)
+    looks.cache.replace(looks.part, {A: entry}, 0)
     assert colours(looks) == {"red": 1, "green": 0}
 
 
 @pytest.mark.spec("FW-480")
 def test_a_moment_without_time_zone_has_no_place_in_a_line(looks: Looks) -> None:
-    looks.world.put(entry_of(looks.part, widget("b", "u2", labels={"colour": "green"}), 1), 0)
-    looks.world.put(looks.entry("naive", 2), 0)
-    assert [entry.key.name for entry in looks.world.first(looks.line, 9, _any)] == ["b"]
+    looks.cache.put(entry_of(looks.part, widget("b", "u2", labels={"colour": "green"}), 1), 0)
+    looks.cache.put(looks.entry("naive", 2), 0)
+    assert [entry.key.name for entry in looks.cache.first(looks.queue, 9, _any)] == ["b"]
 
 
 @pytest.mark.spec("FW-480")
-def test_it_is_told_and_counted_once_per_version_and_index(looks: Looks) -> None:
-    def told() -> list[Any]:
+def test_it_is_reported_and_counted_once_per_version_and_index(looks: Looks) -> None:
+    def reported() -> list[Any]:
         with capture_logs() as logs:
-            looks.world.prepare(looks.entry("red", 1))
-            looks.world.put(looks.entry("red", 1), 0)
-        return [(line["key"], line["table"]) for line in logs]
+            looks.cache.prepare(looks.entry("red", 1))
+            looks.cache.put(looks.entry("red", 1), 0)
+        return [(queue["key"], queue["table"]) for queue in logs]
 
-    assert told() == [("ns/a", "widgets[names]"), ("ns/a", "widgets<said>"), ("ns/a", "widgets[line]")]
-    assert told() == []
-    assert looks.world.stumbles(looks.part) == 3
-    looks.world.put(looks.entry("red", 2), 0)
-    assert looks.world.stumbles(looks.part) == 6
+    assert reported() == [("ns/a", "widgets[names]"), ("ns/a", "widgets<said>"), ("ns/a", "widgets[line]")]
+    assert reported() == []
+    assert looks.cache.failures(looks.part) == 3
+    looks.cache.put(looks.entry("red", 2), 0)
+    assert looks.cache.failures(looks.part) == 6
 
 
 @pytest.mark.spec("FW-480")
 def test_one_that_cannot_even_be_decoded_is_taken_in(looks: Looks) -> None:
     part: Part[Resource] = looks.part
     version = looks.entry("red", 1).version
-    looks.world.put(Entry(part, A, b"not JSON", version), 0)
-    assert looks.world.get(part, A) is not None
-    assert looks.world.stumbles(part) == 1
+    looks.cache.put(Entry(part, A, b"not JSON", version), 0)
+    assert looks.cache.get(part, A) is not None
+    assert looks.cache.failures(part) == 1

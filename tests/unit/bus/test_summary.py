@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict
-from support.world_objects import entry_of, widget, widgets
+from support.cache_objects import entry_of, widget, widgets
 
-from controller_runtime import Change, JsonObject, Key, Part, Resource, Summary, World
-from controller_runtime.log.cache.view import WorldView
+from controller_runtime import Cache, Change, JsonObject, Key, Part, Resource, Summary
+from controller_runtime.log.cache.view import CacheView
 from controller_runtime.log.history.decisions import recorded_reads
 from controller_runtime.log.wire.part import GroupId
 
@@ -41,10 +41,10 @@ def paints(part: Part[Resource]) -> Summary[Resource, Paint]:
 
 
 @pytest.fixture
-def world(part: Part[Resource], paints: Summary[Resource, Paint]) -> World:
-    world = World([part], [paints])
-    world.mark(part, synced=True, fresh=True)
-    return world
+def cache(part: Part[Resource], paints: Summary[Resource, Paint]) -> Cache:
+    cache = Cache([part], [paints])
+    cache.mark(part, synced=True, fresh=True)
+    return cache
 
 
 def painted(name: str, version: int, colour: str, **more: str) -> JsonObject:
@@ -60,44 +60,44 @@ def groups(changes: list[Change[Resource]]) -> set[str]:
 
 @pytest.mark.spec("FW-453")
 def test_a_group_changes_with_the_first_and_the_last_who_say_something(
-    world: World, part: Part[Resource], paints: Summary[Resource, Paint]
+    cache: Cache, part: Part[Resource], paints: Summary[Resource, Paint]
 ) -> None:
-    assert groups(world.put(entry_of(part, painted("a", 1, "red"), 1), 0)) == {"all", "only/red"}
-    assert groups(world.put(entry_of(part, painted("b", 2, "red"), 2), 0)) == set(), "it was said before"
-    assert groups(world.put(entry_of(part, painted("b", 3, "blue"), 3), 0)) == {"all", "only/blue"}
-    assert groups(world.put(entry_of(part, painted("a", 4, "red", matt=""), 4), 0)) == {"all"}
-    assert world.summary(paints, "all") == (Paint(colour="blue"), Paint(colour="red", matt=True))
-    assert world.summary(paints, "only/red") == (Paint(colour="red"),)
-    assert groups(world.absorb_deleted(part, Key("ns", "a"), "u-a", 0)) == {"all", "only/red"}
-    assert world.summary(paints, "only/red") == ()
+    assert groups(cache.put(entry_of(part, painted("a", 1, "red"), 1), 0)) == {"all", "only/red"}
+    assert groups(cache.put(entry_of(part, painted("b", 2, "red"), 2), 0)) == set(), "it was said before"
+    assert groups(cache.put(entry_of(part, painted("b", 3, "blue"), 3), 0)) == {"all", "only/blue"}
+    assert groups(cache.put(entry_of(part, painted("a", 4, "red", matt=""), 4), 0)) == {"all"}
+    assert cache.summary(paints, "all") == (Paint(colour="blue"), Paint(colour="red", matt=True))
+    assert cache.summary(paints, "only/red") == (Paint(colour="red"),)
+    assert groups(cache.absorb_deleted(part, Key("ns", "a"), "u-a", 0)) == {"all", "only/red"}
+    assert cache.summary(paints, "only/red") == ()
 
 
 @pytest.mark.spec("FW-453")
-def test_a_snapshot_that_brings_several_of_a_new_kind_tells_of_it(world: World, part: Part[Resource]) -> None:
+def test_a_snapshot_that_brings_several_of_a_new_kind_tells_of_it(cache: Cache, part: Part[Resource]) -> None:
     entries = [entry_of(part, painted(name, 5, "red"), number) for number, name in enumerate("abc", 1)]
-    assert groups(world.replace(part, {entry.key: entry for entry in entries}, 0)) == {"all", "only/red"}
-    assert groups(world.replace(part, {}, 0)) == {"all", "only/red"}
+    assert groups(cache.replace(part, {entry.key: entry for entry in entries}, 0)) == {"all", "only/red"}
+    assert groups(cache.replace(part, {}, 0)) == {"all", "only/red"}
 
 
 @pytest.mark.spec("FW-453")
 def test_one_that_can_not_be_decoded_says_nothing(
-    world: World, part: Part[Resource], paints: Summary[Resource, Paint]
+    cache: Cache, part: Part[Resource], paints: Summary[Resource, Paint]
 ) -> None:
-    world.put(entry_of(part, painted("a", 1, "red"), 1), 0)
+    cache.put(entry_of(part, painted("a", 1, "red"), 1), 0)
     broken = painted("a", 2, "red")
     broken["metadata"]["labels"] = "red"
-    assert groups(world.put(entry_of(part, broken, 2), 0)) == {"all", "only/red"}
-    assert world.summary(paints, "all") == ()
+    assert groups(cache.put(entry_of(part, broken, 2), 0)) == {"all", "only/red"}
+    assert cache.summary(paints, "all") == ()
 
 
 @pytest.mark.spec("FW-453", "FW-019")
 def test_what_a_stale_summary_lacks_is_not_known(
-    world: World, part: Part[Resource], paints: Summary[Resource, Paint]
+    cache: Cache, part: Part[Resource], paints: Summary[Resource, Paint]
 ) -> None:
-    world.put(entry_of(part, painted("a", 1, "red"), 1), 0)
-    assert WorldView(world).summary(paints, "only/blue").error is None
-    world.mark(part, fresh=False)
-    view = WorldView(world)
+    cache.put(entry_of(part, painted("a", 1, "red"), 1), 0)
+    assert CacheView(cache).summary(paints, "only/blue").error is None
+    cache.mark(part, fresh=False)
+    view = CacheView(cache)
     assert view.summary(paints, "only/red").items == (Paint(colour="red"),)
     assert view.summary(paints, "only/red").error is None
     unknown = view.summary(paints, "only/blue")
@@ -108,11 +108,11 @@ def test_what_a_stale_summary_lacks_is_not_known(
 
 @pytest.mark.spec("FW-455")
 def test_the_record_holds_what_was_said_however_many_say_it(
-    world: World, part: Part[Resource], paints: Summary[Resource, Paint]
+    cache: Cache, part: Part[Resource], paints: Summary[Resource, Paint]
 ) -> None:
     for number in range(200):
-        world.put(entry_of(part, painted(f"w{number}", 1, "red", **({"matt": ""} if number % 2 else {})), number), 0)
-    view = WorldView(world)
+        cache.put(entry_of(part, painted(f"w{number}", 1, "red", **({"matt": ""} if number % 2 else {})), number), 0)
+    view = CacheView(cache)
     for group in ("all", "only/red", "only/blue"):
         view.summary(paints, group)
     reads = recorded_reads(view.reads)
@@ -134,19 +134,19 @@ def last_colour(paints: Iterable[Paint]) -> list[Paint]:
 @pytest.mark.spec("FW-453")
 def test_what_a_summary_does_not_show_wakes_nobody_and_is_not_recorded(part: Part[Resource]) -> None:
     latest = Summary(part, "paints", Paint, contributions, last_colour)
-    world = World([part], [latest])
-    world.mark(part, synced=True, fresh=True)
+    cache = Cache([part], [latest])
+    cache.mark(part, synced=True, fresh=True)
     for number in range(100):
-        world.put(entry_of(part, painted(f"w{number}", 1, f"c{number:03}"), number), 0)
-    assert world.summary(latest, "all") == (Paint(colour="c099"),)
-    assert groups(world.put(entry_of(part, painted("old", 1, "a"), 101), 0)) == {"only/a"}
-    assert groups(world.absorb_deleted(part, Key("ns", "old"), "u-old", 0)) == {"only/a"}
-    assert "all" in groups(world.put(entry_of(part, painted("new", 1, "d"), 102), 0))
-    view = WorldView(world)
+        cache.put(entry_of(part, painted(f"w{number}", 1, f"c{number:03}"), number), 0)
+    assert cache.summary(latest, "all") == (Paint(colour="c099"),)
+    assert groups(cache.put(entry_of(part, painted("old", 1, "a"), 101), 0)) == {"only/a"}
+    assert groups(cache.absorb_deleted(part, Key("ns", "old"), "u-old", 0)) == {"only/a"}
+    assert "all" in groups(cache.put(entry_of(part, painted("new", 1, "d"), 102), 0))
+    view = CacheView(cache)
     assert view.summary(latest, "all").items == (Paint(colour="d"),)
     assert [read.items for read in recorded_reads(view.reads).summaries] == [({"colour": "d"},)]
-    assert "all" in groups(world.absorb_deleted(part, Key("ns", "new"), "u-new", 0))
-    assert world.summary(latest, "all") == (Paint(colour="c099"),)
+    assert "all" in groups(cache.absorb_deleted(part, Key("ns", "new"), "u-new", 0))
+    assert cache.summary(latest, "all") == (Paint(colour="c099"),)
 
 
 @pytest.mark.spec("FW-453")
@@ -161,23 +161,23 @@ def test_whatever_happens_a_summary_shows_the_same_as_one_made_anew_and_tells_of
 ) -> None:
     part = widgets()
     latest = Summary(part, "paints", Paint, contributions, last_colour)
-    world = World([part], [latest])
+    cache = Cache([part], [latest])
     present: dict[str, Paint] = {}
     names = dict[int, str]()
     read: tuple[Paint, ...] = ()
-    told = False
+    reported = False
     for version, (number, colour, matt, reads) in enumerate(steps, 1):
         if colour:
             name = names.setdefault(number, f"w{number}-{version}")
             body = painted(name, version, colour, **({"matt": ""} if matt else {}))
-            told |= "all" in groups(world.put(entry_of(part, body, version), 0))
+            reported |= "all" in groups(cache.put(entry_of(part, body, version), 0))
             present[name] = Paint(colour=colour, matt=matt)
         elif number in names:
             name = names.pop(number)
-            told |= "all" in groups(world.absorb_deleted(part, Key("ns", name), f"u-{name}", 0))
+            reported |= "all" in groups(cache.absorb_deleted(part, Key("ns", name), f"u-{name}", 0))
             del present[name]
         if reads:
-            shown = world.summary(latest, "all")
+            shown = cache.summary(latest, "all")
             assert set(shown) == set(last_colour(set(present.values())))
-            assert told or shown == read, "whoever read it before was not told"
-            read, told = shown, False
+            assert reported or shown == read, "whoever read it before was not told"
+            read, reported = shown, False

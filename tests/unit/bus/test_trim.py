@@ -1,4 +1,4 @@
-"""What of the large kinds goes over the bus. That decisions lack nothing is shown by all tests that use `world_of`."""
+"""What of the large kinds goes over the bus. That decisions lack nothing is shown by all tests that use `cache_of`."""
 
 from collections.abc import Mapping
 from copy import deepcopy

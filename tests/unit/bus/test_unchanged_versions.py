@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-from support.world_objects import WIDGET, entry_of, widget, widgets
+from support.cache_objects import WIDGET, entry_of, widget, widgets
 
-from controller_runtime import JsonObject, Key, Part, Resource, World, dumps
+from controller_runtime import Cache, JsonObject, Key, Part, Resource, dumps
 from controller_runtime.kube.reflector_state import Restarted, Upsert
 from controller_runtime.log.publish.source import Source, SourceVersion, published
 from controller_runtime.log.wire.messages import digest_of
@@ -78,41 +78,41 @@ def test_the_hash_of_a_body_tells_content_and_not_versions() -> None:
     assert digest(7, labels={"resourceVersion": "7"}) != digest(8, labels={"resourceVersion": "8"})
 
 
-class TestWorld:
+class TestCache:
     """What was read from the API server directly is newer than anything the bus will tell of it."""
 
     @pytest.mark.spec("FW-446", "FW-019")
     def test_an_object_that_the_snapshot_tells_in_an_older_version_is_not_gone(self) -> None:
         part = watched()
-        world = World([part])
-        world.put(entry_of(part, widget("a", rv=40)), 0)
-        world.replace(part, {A: entry_of(part, widget("a", rv=10), 3)}, 1, upto=Version("", "35", None, "e1"))
-        assert world.confirm(part, Version("", "45", None, "e1"), 2) == []
-        assert world.get(part, A) is not None
-        assert not world.unconfirmed(part, 9999)
+        cache = Cache([part])
+        cache.put(entry_of(part, widget("a", rv=40)), 0)
+        cache.replace(part, {A: entry_of(part, widget("a", rv=10), 3)}, 1, upto=Version("", "35", None, "e1"))
+        assert cache.confirm(part, Version("", "45", None, "e1"), 2) == []
+        assert cache.get(part, A) is not None
+        assert not cache.unconfirmed(part, 9999)
 
     @pytest.mark.spec("FW-446", "FW-019")
     def test_a_message_of_the_same_content_confirms_it(self) -> None:
         part = watched()
-        world = World([part])
-        world.put(entry_of(part, widget("a", rv=40, spec=2)), 0)
-        world.replace(part, {A: entry_of(part, widget("a", rv=10), 3)}, 1, upto=Version("", "35", None, "e1"))
-        world.put(entry_of(part, widget("a", rv=38, spec=2), 4), 2)
-        assert world.confirm(part, Version("", "45", None, "e1"), 3) == []
-        assert world.get(part, A) is not None
+        cache = Cache([part])
+        cache.put(entry_of(part, widget("a", rv=40, spec=2)), 0)
+        cache.replace(part, {A: entry_of(part, widget("a", rv=10), 3)}, 1, upto=Version("", "35", None, "e1"))
+        cache.put(entry_of(part, widget("a", rv=38, spec=2), 4), 2)
+        assert cache.confirm(part, Version("", "45", None, "e1"), 3) == []
+        assert cache.get(part, A) is not None
 
     @pytest.mark.spec("FW-446", "FW-019")
     def test_one_that_the_bus_passes_in_silence_is_gone(self) -> None:
         part = watched()
-        world = World([part])
-        world.put(entry_of(part, widget("a", rv=40, spec=2)), 0)
-        world.replace(part, {}, 1, upto=Version("", "35", None, "e1"))
-        assert world.confirm(part, Version("", "45", None, "e1"), 3) != []
-        assert world.get(part, A) is None
+        cache = Cache([part])
+        cache.put(entry_of(part, widget("a", rv=40, spec=2)), 0)
+        cache.replace(part, {}, 1, upto=Version("", "35", None, "e1"))
+        assert cache.confirm(part, Version("", "45", None, "e1"), 3) != []
+        assert cache.get(part, A) is None
 
     @pytest.mark.spec("FW-446")
     def test_what_a_service_writes_is_not_declared_read_only(self) -> None:
         part = watched()
         with pytest.raises(AssertionError, match="read-only"):
-            World([part]).absorb(part, widget("a"), 0)
-        World([other := widgets()]).absorb(other, widget("a"), 0)
+            Cache([part]).absorb(part, widget("a"), 0)
+        Cache([other := widgets()]).absorb(other, widget("a"), 0)

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 import pytest
-from support.world_objects import colour_index, entry_of, widget, widgets
+from support.cache_objects import colour_index, entry_of, widget, widgets
 
-from controller_runtime import Category, ClassifiedError, Index, Key, Kind, Part, Resource, World, scoped
-from controller_runtime.log.cache.view import IndexRead, ObjectRead, WorldView
+from controller_runtime import Cache, Category, ClassifiedError, Index, Key, Kind, Part, Resource, scoped
+from controller_runtime.log.cache.view import CacheView, IndexRead, ObjectRead
 
 RED = {"colour": "red"}
 
@@ -22,28 +22,28 @@ def index(part: Part[Resource]) -> Index[Resource]:
 
 
 @pytest.fixture
-def world(part: Part[Resource], index: Index[Resource]) -> World:
-    world = World([part], [index])
-    world.put(entry_of(part, widget("b", "u2", 4, labels=RED), 2), 0)
-    world.put(entry_of(part, widget("a", "u1", 3, labels=RED), 1), 0)
-    world.mark(part, synced=True, fresh=True)
-    return world
+def cache(part: Part[Resource], index: Index[Resource]) -> Cache:
+    cache = Cache([part], [index])
+    cache.put(entry_of(part, widget("b", "u2", 4, labels=RED), 2), 0)
+    cache.put(entry_of(part, widget("a", "u1", 3, labels=RED), 1), 0)
+    cache.mark(part, synced=True, fresh=True)
+    return cache
 
 
 @pytest.mark.spec("FW-004")
-def test_an_object_by_name(world: World, part: Part[Resource]) -> None:
-    view = WorldView(world)
+def test_an_object_by_name(cache: Cache, part: Part[Resource]) -> None:
+    view = CacheView(cache)
     found = view.get(part, "ns", "a")
     assert found.error is None
     assert found.value is not None
     assert found.value.name == "a"
-    entry = world.get(part, Key("ns", "a"))
+    entry = cache.get(part, Key("ns", "a"))
     assert entry is not None
     assert list(view.reads.objects.values()) == [ObjectRead("widgets", Key("ns", "a"), entry.version)]
 
 
-def test_the_absence_of_an_object_counts_as_read(world: World, part: Part[Resource]) -> None:
-    view = WorldView(world)
+def test_the_absence_of_an_object_counts_as_read(cache: Cache, part: Part[Resource]) -> None:
+    view = CacheView(cache)
     found = view.get(part, "ns", "none")
     assert (found.value, found.error) == (None, None)
     assert list(view.reads.objects.values()) == [ObjectRead("widgets", Key("ns", "none"), None)]
@@ -51,10 +51,10 @@ def test_the_absence_of_an_object_counts_as_read(world: World, part: Part[Resour
 
 @pytest.mark.spec("FW-004", "FW-019")
 def test_what_is_not_found_in_a_stale_part_is_not_known(
-    world: World, part: Part[Resource], index: Index[Resource]
+    cache: Cache, part: Part[Resource], index: Index[Resource]
 ) -> None:
-    world.mark(part, fresh=False)
-    view = WorldView(world)
+    cache.mark(part, fresh=False)
+    view = CacheView(cache)
     assert view.get(part, "ns", "a").value is not None
     assert view.get(part, "ns", "a").error is None
     for error in (view.get(part, "ns", "none").error, view.select(index, scoped("ns", "blue")).error):
@@ -65,45 +65,45 @@ def test_what_is_not_found_in_a_stale_part_is_not_known(
 
 
 @pytest.mark.spec("FW-490")
-def test_whether_a_look_up_had_no_answer(world: World, part: Part[Resource], index: Index[Resource]) -> None:
-    def unanswered(look: Callable[[WorldView], object]) -> bool:
-        view = WorldView(world)
+def test_whether_a_look_up_had_no_answer(cache: Cache, part: Part[Resource], index: Index[Resource]) -> None:
+    def unanswered(look: Callable[[CacheView], object]) -> bool:
+        view = CacheView(cache)
         look(view)
         assert view.reads.unanswered <= {"widgets"}
         return bool(view.reads.unanswered)
 
-    looks: dict[Callable[[WorldView], object], bool] = {
+    looks: dict[Callable[[CacheView], object], bool] = {
         lambda view: view.get(part, "ns", "a"): False,
         lambda view: view.get(part, "ns", "none"): True,
         lambda view: view.select(index, scoped("ns", "red")): False,
         lambda view: view.select(index, scoped("ns", "blue")): True,
     }
     assert not any(map(unanswered, looks)), "nothing is an answer of a part that is fresh"
-    world.mark(part, fresh=False)
+    cache.mark(part, fresh=False)
     assert [unanswered(look) for look in looks] == list(looks.values())
 
 
 def test_many_by_an_index_sorted_and_each_remembered(
-    world: World, part: Part[Resource], index: Index[Resource]
+    cache: Cache, part: Part[Resource], index: Index[Resource]
 ) -> None:
-    view = WorldView(world)
+    view = CacheView(cache)
     assert [item.name for item in view.select(index, scoped("ns", "red")).items] == ["a", "b"]
     keys = (Key("ns", "a"), Key("ns", "b"))
     assert list(view.reads.indexes.values()) == [IndexRead("widgets", "label:colour", "ns/red", keys)]
     assert {read.key for read in view.reads.objects.values()} == set(keys)
 
 
-def test_everything_of_a_part(world: World, part: Part[Resource]) -> None:
-    view = WorldView(world)
+def test_everything_of_a_part(cache: Cache, part: Part[Resource]) -> None:
+    view = CacheView(cache)
     assert [item.name for item in view.all(part).items] == ["a", "b"]
     assert [(read.index, read.value) for read in view.reads.indexes.values()] == [("", "")]
 
 
 def test_an_object_that_can_not_be_decoded_is_an_error_by_name_and_left_out_of_a_selection(
-    world: World, part: Part[Resource]
+    cache: Cache, part: Part[Resource]
 ) -> None:
-    world.put(entry_of(part, widget("bad", "u3", labels={"colour": 7}), 3), 0)
-    view = WorldView(world)
+    cache.put(entry_of(part, widget("bad", "u3", labels={"colour": 7}), 3), 0)
+    view = CacheView(cache)
     error = view.get(part, "ns", "bad").error
     assert error is not None
     assert error.category is Category.INVALID_SPEC
@@ -114,13 +114,13 @@ def test_an_object_that_can_not_be_decoded_is_an_error_by_name_and_left_out_of_a
 def test_the_namespace_of_a_cluster_scoped_kind_is_ignored() -> None:
     kind = Kind("example.com", "v1", "Gadget", "gadgets", namespaced=False, model=Resource)
     part = Part("gadgets", kind)
-    world = World([part])
-    world.put(entry_of(part, widget("g", namespace=""), 1), 0)
-    world.mark(part, synced=True, fresh=True)
-    assert WorldView(world).get(part, "any", "g").value is not None
+    cache = Cache([part])
+    cache.put(entry_of(part, widget("g", namespace=""), 1), 0)
+    cache.mark(part, synced=True, fresh=True)
+    assert CacheView(cache).get(part, "any", "g").value is not None
 
 
-def test_the_failure_is_passed_on(world: World) -> None:
+def test_the_failure_is_passed_on(cache: Cache) -> None:
     failure = ClassifiedError(Category.AUTH, "Forbidden", "no")
-    assert WorldView(world, failure).failure is failure
-    assert WorldView(world).failure is None
+    assert CacheView(cache, failure).failure is failure
+    assert CacheView(cache).failure is None

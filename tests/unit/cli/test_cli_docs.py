@@ -18,7 +18,7 @@ def written() -> list[str]:
 
 
 @pytest.mark.spec("FW-602")
-def test_every_command_is_told_of() -> None:
+def test_every_command_is_reported_of() -> None:
     known = set(get_command(app).commands)  # type: ignore[attr-defined]
-    told = {line.split()[1] for line in written()}
-    assert known == told | {"migrate"}
+    reported = {line.split()[1] for line in written()}
+    assert known == reported | {"migrate"}

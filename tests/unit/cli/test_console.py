@@ -21,7 +21,7 @@ from aim_cli.cluster.refs import (
 from aim_cli.console import pages
 from aim_cli.console.access import NOT_ALLOWED, NOT_PUBLISHED, Access, Rights, Sight, question
 from aim_cli.console.graph import mark_of
-from aim_cli.console.newest import seen
+from aim_cli.console.newest import visible_rows
 from aim_cli.console.past import drawn
 from aim_cli.console.templating import render
 from aim_cli.log.report import Bar
@@ -61,7 +61,7 @@ class Objects:
     ) -> Iterable[tuple[str, T]]:
         return [(_named(obj)[0], make(kind, obj)) for obj in self.objects(kind, namespace, "")]
 
-    def doubts(self, _: Resource) -> dict[Ref, str]:
+    def unknowns(self, _: Resource) -> dict[Ref, str]:
         return {}
 
 
@@ -74,8 +74,10 @@ def service(
 ) -> tuple[Resource, JsonObject]:
     condition = {"type": "Ready", "status": "True" if status == "Running" else "False", "reason": "Because"}
     condition |= {"message": message, "lastTransitionTime": "2026-11-23T11:00:00Z"}
-    told = {"status": status, "conditions": [condition]}
-    return AIM_SERVICE, make(kinds.AIM_SERVICE, name, namespace=namespace, spec={"model": {"name": "m"}}, status=told)
+    reported = {"status": status, "conditions": [condition]}
+    return AIM_SERVICE, make(
+        kinds.AIM_SERVICE, name, namespace=namespace, spec={"model": {"name": "m"}}, status=reported
+    )
 
 
 # Who may see what
@@ -248,8 +250,8 @@ def test_pages_call_nothing_missing_that_the_viewer_may_not_list() -> None:
 
 @pytest.mark.spec("FW-631")
 def test_home_counts_what_there_is_and_says_whose_pods_hold_gpus() -> None:
-    told = {"amd.com/gpu.device-id": "74a1"}
-    node = NODE, make(kinds.NODE, "n", labels=told, spec={}, status={"allocatable": {"amd.com/gpu": "8"}})
+    reported = {"amd.com/gpu.device-id": "74a1"}
+    node = NODE, make(kinds.NODE, "n", labels=reported, spec={}, status={"allocatable": {"amd.com/gpu": "8"}})
     text = render("home.html", FRAME | pages.home(Sight(Objects(node), ALL), "", NOW))
     assert "<b>0 of 8</b> GPUs in use by the platform" in text
     assert "What there is" not in render("home.html", FRAME | pages.home(Sight(Objects(), ALL), "", NOW))
@@ -274,7 +276,7 @@ def test_recent_decisions_lead_to_their_replay_and_stay_text() -> None:
         writes=(RecordedWrite(verb="apply", kind="InferenceService", namespace="team-a", name=EVIL),),
     )  # fmt: skip
     rights = Rights(within=frozenset({(AIM_SERVICE.resource, "team-a")}), made={"team-a": NOW})
-    (row,) = seen([record, record.model_copy(update={"namespace": "team-b"})], rights)
+    (row,) = visible_rows([record, record.model_copy(update={"namespace": "team-b"})], rights)
     assert row["decision"].endswith("/replay/d1")
     text = render("home.html", FRAME | pages.home(Sight(Objects(), ALL), "", NOW) | {"decided": [row]})
     assert "AIMService team-a/&lt;script&gt;" in text

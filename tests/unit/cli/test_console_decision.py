@@ -1,13 +1,12 @@
 """One decision as a page, for who may see what of it."""
 
 import pytest
-from support.builders import NOW
 
 from aim_cli.cluster.refs import AIM_ARTIFACT, AIM_CLUSTER_MODEL, AIM_SERVICE, INFERENCE_SERVICE, KNOWN, JsonObject, Ref
 from aim_cli.console.access import UNSEEN_CAUSE, Rights
-from aim_cli.console.access import shown as of_a_viewer
-from aim_cli.console.decision import told
-from aim_cli.console.log_pages import Asked
+from aim_cli.console.access import redact as of_a_viewer
+from aim_cli.console.decision import decision_json
+from aim_cli.console.log_pages import PageRequest
 from aim_cli.console.past import because
 from aim_cli.console.templating import render
 from aim_cli.log.targets import target_of
@@ -26,6 +25,7 @@ from controller_runtime.log.history.decisions import (
 from controller_runtime.log.history.reader import StoredDecision
 from controller_runtime.log.wire.subjects import FACTS_PART
 from controller_runtime.replay import Replayed, Verdict
+from controller_runtime.testing import NOW
 
 CHAT = Ref(AIM_SERVICE, "team", "chat")
 EVIL = "<script>alert(1)</script>\x1b[2J"
@@ -59,15 +59,15 @@ RECORD = DecisionRecord(
 )  # fmt: skip
 
 
-def asked(rights: Rights) -> Asked:
+def asked(rights: Rights) -> PageRequest:
     target = target_of(CHAT)
     assert target is not None
-    return Asked(CHAT, target, rights)
+    return PageRequest(CHAT, target, rights)
 
 
 def page(rights: Rights, verdict: Verdict = Verdict.SAME, *differences: str) -> JsonObject:
     again = Replayed(StoredDecision(RECORD, NOW, 1), verdict, differences)
-    return told(RECORD, again, asked(rights))
+    return decision_json(RECORD, again, asked(rights))
 
 
 def shown(content: JsonObject) -> str:
@@ -92,7 +92,7 @@ def test_what_was_read_planned_and_written_and_what_today_would_be() -> None:
 
 
 @pytest.mark.spec("FW-674", "FW-633")
-def test_nothing_is_told_of_objects_that_the_viewer_may_not_see() -> None:
+def test_nothing_is_reported_of_objects_that_the_viewer_may_not_see() -> None:
     content = page(Rights(within=OWN, made=MADE), Verdict.DIFFERENT, "children: secret-artifact")
     assert (content["unseen"], content["hidden"]) == (1, 2)
     assert content["because"] == ["it read objects that you may not see"]
@@ -105,7 +105,7 @@ def test_nothing_is_told_of_objects_that_the_viewer_may_not_see() -> None:
 @pytest.mark.spec("FW-674", "FW-554")
 def test_what_users_wrote_stays_text_on_the_page_of_a_decision() -> None:
     record = RECORD.model_copy(update={"outcome": EVIL})
-    text = shown(told(record, None, asked(Rights(within=OWN, made=MADE))))
+    text = shown(decision_json(record, None, asked(Rights(within=OWN, made=MADE))))
     assert "&lt;script&gt;" in text
     assert "<script>alert" not in text
     assert "\x1b" not in text
@@ -113,7 +113,7 @@ def test_what_users_wrote_stays_text_on_the_page_of_a_decision() -> None:
 
 @pytest.mark.spec("FW-674", "FW-633")
 @pytest.mark.parametrize(
-    ("cause", "is_told"),
+    ("cause", "is_reported"),
     [
         ("AIMService team/chat changed", True),
         ("InferenceService team/chat is gone", True),
@@ -126,13 +126,13 @@ def test_what_users_wrote_stays_text_on_the_page_of_a_decision() -> None:
         ("Secret of a kind that nobody knows", False),
     ],
 )
-def test_what_woke_a_decision_is_named_to_who_may_see_it(cause: str, *, is_told: bool) -> None:
+def test_what_woke_a_decision_is_named_to_who_may_see_it(cause: str, *, is_reported: bool) -> None:
     record = RECORD.model_copy(update={"woken_by": cause})
-    text = shown(told(record, None, asked(Rights(within=OWN, made=MADE))))
-    assert (cause in text) is is_told
-    assert (UNSEEN_CAUSE in text) is not is_told
+    text = shown(decision_json(record, None, asked(Rights(within=OWN, made=MADE))))
+    assert (cause in text) is is_reported
+    assert (UNSEEN_CAUSE in text) is not is_reported
     silent = RECORD.model_copy(update={"woken_by": ""})
-    assert "woken by nothing that changed" in shown(told(silent, None, asked(Rights(within=OWN, made=MADE))))
+    assert "woken by nothing that changed" in shown(decision_json(silent, None, asked(Rights(within=OWN, made=MADE))))
 
 
 MANY = RecordedGroup(part=ARTIFACTS.name, count=200, asked="a", found="f")
@@ -155,16 +155,18 @@ FOUND = RecordedIndex(part=ARTIFACTS.name, index="owner", value="x", keys=(Key("
         (RecordedReads(objects=(RecordedObject(part=NAMESPACES.name, name="other"),)), False),
     ],
 )
-def test_what_is_otherwise_today_is_told_to_who_may_see_all_that_was_read(reads: RecordedReads, *, saw: bool) -> None:
+def test_what_is_otherwise_today_is_reported_to_who_may_see_all_that_was_read(
+    reads: RecordedReads, *, saw: bool
+) -> None:
     record = RECORD.model_copy(update={"reads": reads, "plan": {}, "writes": ()})
     again = Replayed(StoredDecision(record, NOW, 1), Verdict.DIFFERENT, ("it differs",), beyond=("it asks more",))
-    told_here = told(record, again, asked(Rights(within=OWN, made=MADE)))
-    assert (told_here["because"] == ["it differs"], told_here["beyond"] == ["it asks more"]) == (saw, saw)
+    reported_here = decision_json(record, again, asked(Rights(within=OWN, made=MADE)))
+    assert (reported_here["because"] == ["it differs"], reported_here["beyond"] == ["it asks more"]) == (saw, saw)
     if saw:
-        linked = {one["what"] for one in told_here["read"] if one["href"]}
+        linked = {one["what"] for one in reported_here["read"] if one["href"]}
         assert linked == set(), "who may not list Namespaces is not led to one, and facts have no page"
     everywhere = frozenset(one.resource for one in KNOWN)
-    assert told(record, again, asked(Rights(everywhere)))["because"] == ["it differs"]
+    assert decision_json(record, again, asked(Rights(everywhere)))["because"] == ["it differs"]
     planned = record.model_copy(update={"plan": RECORD.plan})
     again = Replayed(StoredDecision(planned, NOW, 1), Verdict.DIFFERENT, ("children: secret-artifact",))
     assert because(again, Rights(within=OWN, made=MADE)) == ["it read objects that you may not see"]
@@ -172,5 +174,5 @@ def test_what_is_otherwise_today_is_told_to_who_may_see_all_that_was_read(reads:
 
 @pytest.mark.spec("FW-674", "FW-633")
 def test_a_story_names_only_those_writes_that_its_reader_may_see() -> None:
-    told_writes = deeds(of_a_viewer(RECORD, Rights(within=OWN, made=MADE)))
-    assert told_writes == "apply InferenceService chat"
+    reported_writes = deeds(of_a_viewer(RECORD, Rights(within=OWN, made=MADE)))
+    assert reported_writes == "apply InferenceService chat"

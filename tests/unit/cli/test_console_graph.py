@@ -80,9 +80,9 @@ def test_of_a_ring_one_edge_goes_back() -> None:
 
 
 def picture(cluster: Objects) -> Drawing:
-    told, grown = why(cluster, CHAT), tree(cluster, CHAT)
+    reported, grown = why(cluster, CHAT), tree(cluster, CHAT)
     assert grown is not None
-    return drawing(grown, told.ways, href)
+    return drawing(grown, reported.ways, href)
 
 
 def lines(found: Drawing) -> dict[str, int]:

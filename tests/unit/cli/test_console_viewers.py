@@ -77,8 +77,8 @@ def jwt(**claims: object) -> str:
 
 @pytest.mark.spec("FW-678")
 def test_all_that_the_api_server_says_of_a_user_is_asked_about() -> None:
-    told = {"username": "ada", "uid": "1", "groups": ["team-a"], "extra": {"scopes": ["x", "y"]}}
-    assert user_of({"status": {"authenticated": True, "user": told}}) == ADA
+    reported = {"username": "ada", "uid": "1", "groups": ["team-a"], "extra": {"scopes": ["x", "y"]}}
+    assert user_of({"status": {"authenticated": True, "user": reported}}) == ADA
     assert access_review(ADA, {"verb": "list"})["spec"] == {
         "user": "ada",
         "uid": "1",
@@ -86,7 +86,7 @@ def test_all_that_the_api_server_says_of_a_user_is_asked_about() -> None:
         "extra": {"scopes": ["x", "y"]},
         "resourceAttributes": {"verb": "list"},
     }
-    for status in ({}, {"user": told}, {"authenticated": False, "user": told}, {"authenticated": True}):
+    for status in ({}, {"user": reported}, {"authenticated": False, "user": reported}, {"authenticated": True}):
         assert user_of({"status": status}) is None
 
 
@@ -173,7 +173,7 @@ def test_refusals_are_counted_by_address_and_in_all() -> None:
 
 
 @pytest.mark.spec("FW-678", "FW-680")
-async def test_no_token_is_told_when_the_api_server_is_away(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_no_token_is_reported_when_the_api_server_is_away(capsys: pytest.CaptureFixture[str]) -> None:
     cluster = Cluster()
     cluster.away = ApiError("POST tokenreviews", 502, "", "a proxy says: you sent s3cret-t0ken")
     tokens = Tokens(cluster, Time())

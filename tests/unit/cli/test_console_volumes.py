@@ -2,7 +2,7 @@
 
 import pytest
 from support.asked import Objects
-from support.builders import NOW, make, owner
+from support.builders import make, owner
 
 from aim_cli.cluster.refs import AIM_ARTIFACT, CLAIM, NAMESPACE, NODE, POD, JsonObject, Resource
 from aim_cli.console import pages
@@ -10,6 +10,7 @@ from aim_cli.console.pages import Volume, volumes
 from aim_cli.console.templating import render
 from aim_cli.why.holders import holders
 from aim_domain import labels
+from controller_runtime.testing import NOW
 
 GIB = 1 << 30
 FRAME: JsonObject = {"place": "capacity", "version": 1, "complete": True, "lost_at": None, "unasked": {}, "trouble": ""}
@@ -90,13 +91,13 @@ def test_the_page_finds_volumes_and_says_by_what_it_sorts() -> None:
 def test_a_limit_of_nothing_is_a_limit_and_used_up() -> None:
     namespace = make(NAMESPACE, "team", annotations={labels.ANNOTATION_STORAGE_QUOTA: "0"})
     known = Objects((AIM_ARTIFACT, SMALL), claim(SMALL, "10Gi"), (NAMESPACE, namespace))
-    (told,) = pages.capacity(known, NOW)["limits"]
-    assert told == {"namespace": "team", "used": "10Gi", "limit": "0", "share": 100}
+    (reported,) = pages.capacity(known, NOW)["limits"]
+    assert reported == {"namespace": "team", "used": "10Gi", "limit": "0", "share": 100}
 
 
 @pytest.mark.spec("FW-631")
-def test_who_looks_for_free_gpus_is_told_whose_pods_count() -> None:
-    told = {"amd.com/gpu.device-id": "74a1"}
-    node = make(NODE, "n", labels=told, spec={}, status={"allocatable": {"amd.com/gpu": "8"}})
+def test_who_looks_for_free_gpus_is_reported_whose_pods_count() -> None:
+    reported = {"amd.com/gpu.device-id": "74a1"}
+    node = make(NODE, "n", labels=reported, spec={}, status={"allocatable": {"amd.com/gpu": "8"}})
     text = render("capacity.html", FRAME | pages.capacity(Objects((NODE, node)), NOW))
     assert "By pods of the platform." in text

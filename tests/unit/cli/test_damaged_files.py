@@ -35,12 +35,12 @@ WHOLE = gzip.compress(HEAD * 50)
     ],
     ids=lambda content: f"{len(content)} bytes",
 )
-def test_a_file_that_is_no_log_is_told_in_one_line(content: bytes, tmp_path: Path) -> None:
+def test_a_file_that_is_no_log_is_reported_in_one_line(content: bytes, tmp_path: Path) -> None:
     file = tmp_path / "night.aimlog"
     file.write_bytes(content)
-    with pytest.raises(UnreadableError) as told:
+    with pytest.raises(UnreadableError) as reported:
         read(file)
-    assert str(file) in str(told.value)
+    assert str(file) in str(reported.value)
 
 
 @pytest.mark.spec("FW-687")

@@ -3,13 +3,14 @@
 from datetime import timedelta
 
 import pytest
-from support.builders import NOW, condition
+from support.builders import condition
 
 from aim_cli.cluster.refs import AIM_SERVICE, Ref
 from aim_cli.why.decided import Decided, deciding
 from controller_runtime import Key
 from controller_runtime.log.history.decisions import DecisionRecord, RecordedObject, RecordedReads
 from controller_runtime.log.history.reader import StoredDecision
+from controller_runtime.testing import NOW
 
 
 def decision(minute: int, reason: str | None, **more: object) -> StoredDecision:
@@ -41,8 +42,8 @@ def decision(minute: int, reason: str | None, **more: object) -> StoredDecision:
     ],
 )
 def test_the_decision_since_which_a_condition_says_so(reasons: list[str | None], found: str | None) -> None:
-    told = deciding([decision(minute, reason) for minute, reason in enumerate(reasons)], "CacheReady", "Full")
-    assert (told and told.id) == found
+    reported = deciding([decision(minute, reason) for minute, reason in enumerate(reasons)], "CacheReady", "Full")
+    assert (reported and reported.id) == found
 
 
 @pytest.mark.spec("FW-606")
@@ -54,7 +55,7 @@ def test_it_tells_from_what_it_was_decided_and_what_woke_it() -> None:
         )
     )
     record = decision(0, "Full", reads=reads, woken_by="AIMArtifact team/b changed").record
-    told = Decided(Ref(AIM_SERVICE, "team", "chat"), record)
-    assert "from AIMService team/chat; 1 absent; woken by AIMArtifact team/b changed" in told.line
-    assert [one["exists"] for one in told.data["read"]] == [True, False]
+    reported = Decided(Ref(AIM_SERVICE, "team", "chat"), record)
+    assert "from AIMService team/chat; 1 absent; woken by AIMArtifact team/b changed" in reported.line
+    assert [one["exists"] for one in reported.data["read"]] == [True, False]
     assert Key("team", "a") == reads.objects[1].key

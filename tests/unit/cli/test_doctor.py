@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from support.builders import NOW, make
+from support.builders import make
 
 from aim_cli.cluster.refs import (
     AIM_SERVICE,
@@ -23,8 +23,9 @@ from aim_cli.installation.doctor import Finding, Mark
 from aim_domain.crd import definition
 from aim_domain.kinds import OWN_KINDS
 from controller_runtime.log.broker.retention import Contents
-from controller_runtime.log.publish.checkpoint import Marker
+from controller_runtime.log.publish.checkpoint import Checkpoint
 from controller_runtime.manager.causes import REMEDIES, Cause
+from controller_runtime.testing import NOW
 
 OURS = {kind.resource: definition(kind) for kind in OWN_KINDS}
 
@@ -133,10 +134,12 @@ def stream(name: str = "AIM_STATE", lag: int = 0) -> StreamState:
 
 def part(age: float = 1) -> PartState:
     epoch = "20260101T000000.000Z-00000a"
-    return PartState("aimservices", Marker("aim-serving-0", 1, epoch, epoch, "c", "7", "then", 5, 3), age)
+    return PartState("aimservices", Checkpoint("aim-serving-0", 1, epoch, epoch, "c", "7", "then", 5, 3), age)
 
 
-def told(*parts: PartState, streams: tuple[StreamState, ...] = (), brokers: int = 0, ahead: float = 0) -> list[Finding]:
+def reported(
+    *parts: PartState, streams: tuple[StreamState, ...] = (), brokers: int = 0, ahead: float = 0
+) -> list[Finding]:
     sets = [broker(brokers, brokers)] if brokers else []
     return list(doctor.bus(BusState(parts, streams, NOW), NOW - timedelta(seconds=ahead), sets))
 
@@ -144,7 +147,7 @@ def told(*parts: PartState, streams: tuple[StreamState, ...] = (), brokers: int 
 @pytest.mark.spec("FW-612", "FW-611")
 def test_the_broker() -> None:
     def about(*parts: PartState, streams: tuple[StreamState, ...] = (stream(),), ahead: float = 0) -> dict[str, Mark]:
-        return {one.about: one.mark for one in told(*parts, streams=streams, ahead=ahead)}
+        return {one.about: one.mark for one in reported(*parts, streams=streams, ahead=ahead)}
 
     assert set(about(part()).values()) == {Mark.OK}
     assert about(part(), ahead=6)["clocks"] is Mark.BAD
@@ -163,21 +166,21 @@ def test_a_broker_that_cannot_be_asked_is_bad_and_one_whose_address_nobody_said_
 @pytest.mark.spec("FW-710")
 def test_a_part_that_nobody_ever_published_is_bad_unless_it_need_not_be_known() -> None:
     unheard = PartState("httproutes", None, 0)
-    (found,) = [one for one in told(part(), unheard) if one.about == "freshness"]
+    (found,) = [one for one in reported(part(), unheard) if one.about == "freshness"]
     assert (found.mark, found.what) == (Mark.BAD, "no service has published httproutes")
-    assert [one.what for one in told(unheard, part(31)) if one.about == "freshness"] == [
+    assert [one.what for one in reported(unheard, part(31)) if one.about == "freshness"] == [
         "the publishers of aimservices are silent",
         "no service has published httproutes",
     ]
     optional = PartState("kaiwoconfigs", None, 0, optional=True)
-    assert [one.what for one in told(part(), optional) if one.about == "freshness"] == ["all 1 parts are fresh"]
+    assert [one.what for one in reported(part(), optional) if one.about == "freshness"] == ["all 1 parts are fresh"]
 
 
 @pytest.mark.spec("FW-710")
 def test_a_stream_that_fewer_brokers_keep_than_there_are() -> None:
-    (found,) = [one for one in told(streams=(stream(),), brokers=3) if one.about == "streams"]
+    (found,) = [one for one in reported(streams=(stream(),), brokers=3) if one.about == "streams"]
     assert (found.mark, found.what) == (Mark.BAD, "AIM_STATE is kept by 1 of 3 brokers")
-    assert marks(told(streams=(stream(),), brokers=1)) == [Mark.OK, Mark.OK]
+    assert marks(reported(streams=(stream(),), brokers=1)) == [Mark.OK, Mark.OK]
     several = list(doctor.bus(BusState((), (stream(),), NOW), NOW, [broker(3, 3), broker(1, 1)]))
     assert marks(several) == [Mark.OK, Mark.OK]
 
@@ -211,8 +214,8 @@ def test_what_is_not_well_has_a_remedy() -> None:
         *doctor.deployed([], [broker(3, 1)]),
         doctor.unasked_broker(),
         doctor.unasked_broker("x"),
-        *told(part(99), PartState("nodes", None, 0), streams=(stream(lag=9999),), ahead=3600),
-        *told(streams=(stream(),), brokers=3),
+        *reported(part(99), PartState("nodes", None, 0), streams=(stream(lag=9999),), ahead=3600),
+        *reported(streams=(stream(),), brokers=3),
         doctor.version({}),
         doctor.gpus([], []),
     ]
@@ -233,9 +236,9 @@ def test_what_the_services_may_do() -> None:
     assert {("patch", "httproutes"), ("watch", "httproutes"), ("patch", "aimservices/status")} <= asked
     assert ("create", "leases", doctor.OWN_NAMESPACE) in {(one.verb, one.resource, one.namespace) for one in needs}
 
-    assert doctor.granted(account, dict.fromkeys(needs, True)).mark is Mark.OK
-    assert doctor.granted(account, dict.fromkeys(needs)).mark is Mark.UNKNOWN
-    refused = doctor.granted(account, {**dict.fromkeys(needs, True), needs[0]: False})
+    assert doctor.permission_finding(account, dict.fromkeys(needs, True)).mark is Mark.OK
+    assert doctor.permission_finding(account, dict.fromkeys(needs)).mark is Mark.UNKNOWN
+    refused = doctor.permission_finding(account, {**dict.fromkeys(needs, True), needs[0]: False})
     assert refused.mark is Mark.BAD
     assert refused.what == f"aim-engine-routing may not {needs[0]}"
     assert refused.remedy
@@ -247,8 +250,11 @@ def test_an_allow_list_of_secrets_is_no_fault() -> None:
     needs = doctor.needs_of("discovery")
     [secrets] = [one for one in needs if one.resource == "secrets"]
     listed = {**dict.fromkeys(needs, True), secrets: False}
-    found = doctor.granted(account, listed)
+    found = doctor.permission_finding(account, listed)
     assert found.mark is Mark.NOTE
     assert "secrets.allowed" in found.remedy
-    assert doctor.granted(account, {**listed, needs[0]: None}).mark is Mark.UNKNOWN
-    assert doctor.granted(account, {**listed, needs[0]: False}).what == f"aim-engine-discovery may not {needs[0]}"
+    assert doctor.permission_finding(account, {**listed, needs[0]: None}).mark is Mark.UNKNOWN
+    assert (
+        doctor.permission_finding(account, {**listed, needs[0]: False}).what
+        == f"aim-engine-discovery may not {needs[0]}"
+    )

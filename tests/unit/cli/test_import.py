@@ -11,7 +11,7 @@ import pytest
 from aim_cli.errors import Exit, UnreadableError
 from aim_cli.log.connecting import SUFFIX
 from aim_cli.log.exporting import examined
-from aim_cli.log.file import Held, documents, read, write
+from aim_cli.log.file import FileContents, documents, read, write
 from controller_runtime import JsonObject
 from controller_runtime.log.history.decisions import DecisionRecord
 from controller_runtime.log.history.reader import StoredDecision
@@ -23,7 +23,7 @@ def file_with(folder: Path, plan: JsonObject) -> Path:
     record = DecisionRecord(
         id="1", service="serving", controller="service", part="aimservices", namespace="a", name="b", at=AT, plan=plan
     )
-    held = Held(frozenset({("aimservices", "")}), (), (), (StoredDecision(record, AT, 1),), {}, AT, {})
+    held = FileContents(frozenset({("aimservices", "")}), (), (), (StoredDecision(record, AT, 1),), {}, AT, {})
     write(folder / "night.aimlog", documents(held))
     return folder / "night.aimlog"
 
@@ -31,12 +31,12 @@ def file_with(folder: Path, plan: JsonObject) -> Path:
 @pytest.mark.spec("FW-688")
 def test_it_tells_what_is_in_the_file_and_how_to_read_it(tmp_path: Path) -> None:
     file = file_with(tmp_path, {})
-    told = examined(file)
-    assert (told.code, told.remarks) == (Exit.WELL, ())
-    assert told.lines[0] == f"{file}: 1 decision (1 of serving), 2026-11-24 03:00:00 to 03:00:00 UTC"
-    assert f"aim replay {file}" in told.lines[2]
-    assert isinstance(told.data, dict)
-    assert (told.data["decisions"], told.data["parts"]) == ({"serving": 1}, ["aimservices"])
+    reported = examined(file)
+    assert (reported.code, reported.remarks) == (Exit.WELL, ())
+    assert reported.lines[0] == f"{file}: 1 decision (1 of serving), 2026-11-24 03:00:00 to 03:00:00 UTC"
+    assert f"aim replay {file}" in reported.lines[2]
+    assert isinstance(reported.data, dict)
+    assert (reported.data["decisions"], reported.data["parts"]) == ({"serving": 1}, ["aimservices"])
 
 
 @pytest.mark.spec("FW-688", "FW-621")
@@ -44,10 +44,10 @@ def test_it_tells_what_is_in_the_file_and_how_to_read_it(tmp_path: Path) -> None
 def test_it_warns_of_a_credential_that_is_not_covered_without_showing_it(
     tmp_path: Path, value: str, code: Exit
 ) -> None:
-    told = examined(file_with(tmp_path, {"status": {"env": [{"name": "HF_TOKEN", "value": value}]}}))
-    assert told.code is code
-    assert "s3cr3t-word" not in str(told)
-    assert bool(told.remarks) is (code is Exit.FOUND)
+    reported = examined(file_with(tmp_path, {"status": {"env": [{"name": "HF_TOKEN", "value": value}]}}))
+    assert reported.code is code
+    assert "s3cr3t-word" not in str(reported)
+    assert bool(reported.remarks) is (code is Exit.FOUND)
 
 
 @pytest.mark.spec("FW-688", "FW-687")
@@ -65,10 +65,10 @@ def test_a_file_that_unpacks_to_too_much_is_refused_in_little_memory(
     monkeypatch.setattr("aim_cli.log.file._MOST_LINES", 2000)
     file.write_bytes(gzip.compress(head + decision * 1999))
     tracemalloc.start()
-    told = examined(file)
+    reported = examined(file)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert "1999 decisions" in told.lines[0]
+    assert "1999 decisions" in reported.lines[0]
     # Ten lines' worth: nothing of a line is kept.
     assert peak < 2 << 20
     file.write_bytes(gzip.compress(head + decision * 2000))

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 from support.asked import Objects
-from support.builders import NOW, condition, make
+from support.builders import condition, make
 
 from aim_artifacts.limits.quota import limits_of as limits_that_hold
 from aim_cli.cluster.refs import (
@@ -29,14 +29,15 @@ from aim_cli.objects.caches import caches, limits_of, quotas_of
 from aim_cli.why.holders import Holder, holders
 from aim_domain import kinds, labels
 from controller_runtime import timestamp
+from controller_runtime.testing import NOW
 
 TEAM = "team"
 LONG_AGO = NOW - timedelta(hours=2)
 
 
 def untrue(kind: Resource, name: str, status: str, since: object = LONG_AGO) -> tuple[Resource, JsonObject]:
-    told = condition("ModelReady", False, "Because", f"{name} is sad", since)  # type: ignore[arg-type]
-    return kind, make(kind, name, namespace=TEAM, spec={}, status={"status": status, "conditions": [told]})
+    reported = condition("ModelReady", False, "Because", f"{name} is sad", since)  # type: ignore[arg-type]
+    return kind, make(kind, name, namespace=TEAM, spec={}, status={"status": status, "conditions": [reported]})
 
 
 def lease(service: str, ago: float, holder: str = "me") -> JsonObject:
@@ -55,17 +56,17 @@ def test_what_needs_somebody_first_comes_first() -> None:
         untrue(AIM_SERVICE, "new", "Starting", NOW - timedelta(seconds=10)),
         untrue(AIM_SERVICE_TEMPLATE, "unfit", "NotAvailable"),
     )
-    told = overview(known, "", NOW)
-    assert told.code is Exit.FOUND
-    assert [line.split()[1] for line in told.lines[:4]] == [
+    reported = overview(known, "", NOW)
+    assert reported.code is Exit.FOUND
+    assert [line.split()[1] for line in reported.lines[:4]] == [
         f"{TEAM}/broken",
         f"{TEAM}/broken-model",
         f"{TEAM}/hurt",
         f"{TEAM}/slow",
     ]
-    assert told.lines[0] == f"AIMService {TEAM}/broken is Failed for 2h: Because: broken is sad"
-    assert told.lines[4].startswith("KIND")
-    assert "AIMService           3         2 Starting, 1 Failed" in told.lines
+    assert reported.lines[0] == f"AIMService {TEAM}/broken is Failed for 2h: Because: broken is sad"
+    assert reported.lines[4].startswith("KIND")
+    assert "AIMService           3         2 Starting, 1 Failed" in reported.lines
 
 
 @pytest.mark.spec("FW-608")
@@ -79,9 +80,9 @@ def test_a_service_whose_lease_ran_out_has_no_leader() -> None:
     leases = [lease("serving", 16), lease("routing", 14), lease("artifacts", 1, ""), make(LEASE, "other", spec={})]
     late = {one.service: one.late for one in leaders_of(leases, NOW)}
     assert late == {"artifacts": True, "serving": True, "routing": False}
-    told = overview(Objects(*((LEASE, one) for one in leases)), "", NOW)
-    assert told.code is Exit.FOUND
-    assert told.lines[:2] == ("no leader of artifacts: no holder", "no leader of serving: me")
+    reported = overview(Objects(*((LEASE, one) for one in leases)), "", NOW)
+    assert reported.code is Exit.FOUND
+    assert reported.lines[:2] == ("no leader of artifacts: no holder", "no leader of serving: me")
 
 
 @pytest.mark.spec("FW-608")
@@ -102,12 +103,12 @@ def test_caches_tell_volume_progress_and_limits() -> None:
         (CLAIM, make(CLAIM, "v", namespace=TEAM, owners=[of], labels={labels.CACHE_NAME: "a"}, spec=storage)),
         (NAMESPACE, make(NAMESPACE, TEAM, annotations={labels.ANNOTATION_STORAGE_QUOTA: "4Gi"})),
     )
-    told = caches(known, Where(everywhere=True), NOW)
-    row, limit = told.lines[1].split(), told.lines[3].split()
+    reported = caches(known, Where(everywhere=True), NOW)
+    row, limit = reported.lines[1].split(), reported.lines[3].split()
     assert row == [TEAM, "a", "Progressing", "45", "%", "3Gi", "2h", "nothing;", "it", "may", "be", "evicted"]
     assert limit == [TEAM, "3Gi", "4Gi"]
-    assert isinstance(told.data, dict)
-    (artifact,) = told.data["artifacts"]
+    assert isinstance(reported.data, dict)
+    (artifact,) = reported.data["artifacts"]
     assert (artifact["lastUsed"], artifact["volume"]["bytes"]) == (timestamp(LONG_AGO), 3 * 1024**3)
     assert caches(Objects(), Where(namespace="team"), NOW).lines == (
         "there is no AIMArtifact in team; -A looks in all namespaces",
@@ -115,7 +116,7 @@ def test_caches_tell_volume_progress_and_limits() -> None:
 
 
 @pytest.mark.spec("FW-609")
-def test_a_limit_for_all_namespaces_is_told_with_what_they_use_together() -> None:
+def test_a_limit_for_all_namespaces_is_reported_with_what_they_use_together() -> None:
     config = make(AIM_CLUSTER_RUNTIME_CONFIG, "default", spec={"artifactStorageQuota": {"clusterLimit": "9Gi"}})
     held = [Holder(name, "v", "a", 2 * 1024**3, (), "") for name in ("a", "b")]
     known = Objects((AIM_CLUSTER_RUNTIME_CONFIG, config), *((NAMESPACE, make(NAMESPACE, name)) for name in ("a", "b")))
@@ -147,14 +148,14 @@ def test_why_a_volume_is_kept(priority: int | None, *, protected: bool, used: bo
 @pytest.mark.spec("FW-609", "AR-442", "AR-444")
 @pytest.mark.parametrize("own", [None, "0", "-1Gi", "nonsense", "1Ki"])
 @pytest.mark.parametrize("quota", [None, "0", "-1Gi", "nonsense", "2Ki"])
-def test_the_limit_told_is_the_one_that_holds(own: str | None, quota: str | None) -> None:
+def test_the_limit_reported_is_the_one_that_holds(own: str | None, quota: str | None) -> None:
     spec = {} if quota is None else {"artifactStorageQuota": {"defaultNamespaceLimit": quota, "clusterLimit": quota}}
     annotations = {} if own is None else {labels.ANNOTATION_STORAGE_QUOTA: own}
     config = make(AIM_CLUSTER_RUNTIME_CONFIG, "default", spec=spec)
     namespace = make(NAMESPACE, TEAM, annotations=annotations)
     held = limits_that_hold(kinds.AIM_CLUSTER_RUNTIME_CONFIG.decode(config), kinds.NAMESPACE.decode(namespace))
-    told = limits_of([config], [namespace])
-    assert (told[TEAM], told.get("")) == (held.namespace, held.cluster)
+    reported = limits_of([config], [namespace])
+    assert (reported[TEAM], reported.get("")) == (held.namespace, held.cluster)
 
 
 @pytest.mark.spec("FW-609")
@@ -174,10 +175,10 @@ def test_the_limit_of_a_namespace_is_its_own_or_the_default() -> None:
 def test_queues_of_processes_that_tell_them_and_of_those_that_do_not() -> None:
     queue = {"depth": 3, "processing": 1, "delayed": 2, "retries": 4, "longest_running_seconds": 1.25}
     page = {"leads": True, "queues": {"service": queue}, "paused": ["aimservices team/chat"]}
-    told = answer([Page("serving", page), Page("routing", {}, "forbidden")])
-    assert told.lines[1].split() == ["serving", "service", "yes", "3", "1", "2", "4", "1.2s"]
-    assert told.lines[2] == "paused: aimservices team/chat"
-    assert told.remarks == ("not known: the queues of routing: forbidden",)
-    assert (told.code, answer([Page("routing", {}, "forbidden")]).code) == (Exit.WELL, Exit.UNREADABLE)
+    reported = answer([Page("serving", page), Page("routing", {}, "forbidden")])
+    assert reported.lines[1].split() == ["serving", "service", "yes", "3", "1", "2", "4", "1.2s"]
+    assert reported.lines[2] == "paused: aimservices team/chat"
+    assert reported.remarks == ("not known: the queues of routing: forbidden",)
+    assert (reported.code, answer([Page("routing", {}, "forbidden")]).code) == (Exit.WELL, Exit.UNREADABLE)
     with pytest.raises(UnreachableError):
         answer([])

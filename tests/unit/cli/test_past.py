@@ -5,16 +5,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from support.builders import NOW
 
 from aim_cli.errors import Exit, TargetError
-from aim_cli.log.past import Scope, members, of_versions, told_diff, told_state
+from aim_cli.log.past import Scope, diff_answer, members, of_versions, state_answer
 from aim_cli.log.targets import LOGGED, Target
 from aim_cli.units import moment
 from aim_domain.parts import SERVICES
 from controller_runtime import JsonObject, Key, Part, dumps
 from controller_runtime.log.history.versions import Knowledge, LoggedVersion, StateAt
 from controller_runtime.log.wire.messages import StateMessage, Verb
+from controller_runtime.testing import NOW
 
 CHAT = Key("team", "chat")
 WHERE = (SERVICES.name, CHAT)
@@ -27,7 +27,7 @@ def version(minute: int, previous: int, body: JsonObject | None, key: Key = CHAT
         key=key,
         verb=Verb.DELETE if body is None else Verb.UPSERT,
         epoch="e1",
-        era="e1",
+        store_id="e1",
         uid="u",
         resource_version=str(minute),
         previous=previous,
@@ -66,68 +66,68 @@ STORY = (version(1, 0, service("Starting")), version(3, 1, service("Running", re
 def test_an_object_as_it_was(minute: int, knowledge: Knowledge, lines: tuple[str, ...]) -> None:
     past = at(minute, *STORY)
     assert past[WHERE].knowledge is knowledge
-    assert told_state(past, ALL).lines == lines
+    assert state_answer(past, ALL).lines == lines
 
 
 @pytest.mark.spec("FW-615")
-def test_what_was_dropped_is_not_told_as_absent() -> None:
+def test_what_was_dropped_is_not_reported_as_absent() -> None:
     past = at(2, version(3, 2, service("Running")))
-    told = told_state(past, Scope(Target(LOGGED[0], CHAT), None))
-    assert told.code is Exit.ABSENT
-    assert told.lines == ("whether AIMService team/chat was there is not known",)
-    assert told.remarks[0].startswith("AIMService team/chat: not known")
-    assert told_state(past, ALL).lines == ("what there was is not known",)
-    dropped = told_state({}, Scope(Target(LOGGED[0], CHAT), None), ("the log is complete since today",))
+    reported = state_answer(past, Scope(Target(LOGGED[0], CHAT), None))
+    assert reported.code is Exit.ABSENT
+    assert reported.lines == ("whether AIMService team/chat was there is not known",)
+    assert reported.remarks[0].startswith("AIMService team/chat: not known")
+    assert state_answer(past, ALL).lines == ("what there was is not known",)
+    dropped = state_answer({}, Scope(Target(LOGGED[0], CHAT), None), ("the log is complete since today",))
     assert dropped.lines == ("whether AIMService team/chat was there is not known",)
-    absent = told_state({}, Scope(Target(LOGGED[0], CHAT), None))
+    absent = state_answer({}, Scope(Target(LOGGED[0], CHAT), None))
     assert absent.lines == ("AIMService team/chat was not there",)
     assert of_versions((), NOW) is None
 
 
 @pytest.mark.spec("FW-615")
 def test_what_is_otherwise_member_by_member() -> None:
-    told = told_diff(at(1, *STORY), at(4, *STORY), ALL)
-    assert told.code is Exit.FOUND
-    assert told.lines == (
+    reported = diff_answer(at(1, *STORY), at(4, *STORY), ALL)
+    assert reported.code is Exit.FOUND
+    assert reported.lines == (
         "changed AIMService team/chat",
         "        spec.replicas: nothing -> 2",
         "        status.status: Starting -> Running",
     )
-    assert told_diff(at(0, *STORY), at(1, *STORY), ALL).lines == ("created AIMService team/chat",)
-    assert told_diff(at(4, *STORY), at(6, *STORY), ALL).lines == ("deleted AIMService team/chat",)
-    same = told_diff(at(1, *STORY), at(2, *STORY), ALL)
+    assert diff_answer(at(0, *STORY), at(1, *STORY), ALL).lines == ("created AIMService team/chat",)
+    assert diff_answer(at(4, *STORY), at(6, *STORY), ALL).lines == ("deleted AIMService team/chat",)
+    same = diff_answer(at(1, *STORY), at(2, *STORY), ALL)
     assert (same.code, same.lines) == (Exit.WELL, ("nothing is otherwise",))
 
 
 @pytest.mark.spec("FW-615")
 def test_nobody_can_say_that_something_came_of_which_the_past_was_dropped() -> None:
     later = version(3, 2, service("Running"))
-    told = told_diff(at(2, later), at(4, later), ALL)
-    assert (told.code, told.lines) == (Exit.WELL, ("nothing is otherwise",))
-    assert told.remarks == ("AIMService team/chat: not known",)
+    reported = diff_answer(at(2, later), at(4, later), ALL)
+    assert (reported.code, reported.lines) == (Exit.WELL, ("nothing is otherwise",))
+    assert reported.remarks == ("AIMService team/chat: not known",)
 
 
 @pytest.mark.spec("FW-615")
-def test_what_may_have_been_replaced_meanwhile_is_shown_and_told() -> None:
+def test_what_may_have_been_replaced_meanwhile_is_shown_and_reported() -> None:
     past = at(3, version(1, 0, service("Starting")), version(5, 4, service("Running")))
-    told = told_state(past, ALL)
-    assert told.lines[1].split() == ["AIMService", "team/chat", "Starting"]
-    assert told.remarks == ("AIMService team/chat: not known: versions before this one are missing",)
-    assert told_diff(past, past, Scope(None, "team")).remarks == ("AIMService team/chat: not known",)
-    assert told_diff(past, past, Scope(None, "other")).remarks == ()
+    reported = state_answer(past, ALL)
+    assert reported.lines[1].split() == ["AIMService", "team/chat", "Starting"]
+    assert reported.remarks == ("AIMService team/chat: not known: versions before this one are missing",)
+    assert diff_answer(past, past, Scope(None, "team")).remarks == ("AIMService team/chat: not known",)
+    assert diff_answer(past, past, Scope(None, "other")).remarks == ()
 
 
 @pytest.mark.spec("FW-615")
 def test_of_many_members_a_table_names_the_first_and_a_program_gets_all() -> None:
     wide = {f"m{number:02}": number for number in range(20)}
-    told = told_diff(at(1, version(1, 0, service("A"))), at(1, version(1, 0, service("A", CHAT, **wide))), ALL)
-    assert told.lines[1:] == (*(f"        spec.m{n:02}: nothing -> {n}" for n in range(12)),
+    reported = diff_answer(at(1, version(1, 0, service("A"))), at(1, version(1, 0, service("A", CHAT, **wide))), ALL)
+    assert reported.lines[1:] == (*(f"        spec.m{n:02}: nothing -> {n}" for n in range(12)),
                               "        and 8 more; -o json has all")  # fmt: skip
-    assert isinstance(told.data, list)
-    assert len(told.data[0]["members"]) == 20
+    assert isinstance(reported.data, list)
+    assert len(reported.data[0]["members"]) == 20
     owned = service("A")
     owned["metadata"]["managedFields"] = [{"manager": "m"}]
-    assert told_diff(at(1, version(1, 0, service("A"))), at(1, version(1, 0, owned)), ALL).lines == (
+    assert diff_answer(at(1, version(1, 0, service("A"))), at(1, version(1, 0, owned)), ALL).lines == (
         "nothing is otherwise",
     )
 
@@ -136,10 +136,10 @@ def test_of_many_members_a_table_names_the_first_and_a_program_gets_all() -> Non
 def test_of_one_namespace_alone() -> None:
     other = Key("other", "chat")
     past = {**at(1, *STORY), **at(1, version(1, 0, service("Failed", other), other))}
-    told = told_state(past, Scope(None, "other")).data
-    assert isinstance(told, list)
-    assert [one["metadata"]["namespace"] for one in told] == ["other"]
-    assert told_diff({}, past, Scope(None, "team")).lines == ("created AIMService team/chat",)
+    reported = state_answer(past, Scope(None, "other")).data
+    assert isinstance(reported, list)
+    assert [one["metadata"]["namespace"] for one in reported] == ["other"]
+    assert diff_answer({}, past, Scope(None, "team")).lines == ("created AIMService team/chat",)
 
 
 @pytest.mark.spec("FW-615")
@@ -175,5 +175,5 @@ def test_every_kind_that_is_logged_is_shown(part: Part[Any]) -> None:
     state = replace(logged, state=replace(logged.state, part=part.name))
     found = of_versions((state,), NOW + timedelta(minutes=2))
     assert found is not None
-    told = told_state({(part.name, CHAT): found}, ALL)
-    assert told.lines[1].split()[:2] == [part.kind.kind, "team/chat"]
+    reported = state_answer({(part.name, CHAT): found}, ALL)
+    assert reported.lines[1].split()[:2] == [part.kind.kind, "team/chat"]

@@ -1,4 +1,4 @@
-"""What applying an object would do, decided by the services over a world in memory. No cluster."""
+"""What applying an object would do, decided by the services over a cache in memory. No cluster."""
 
 import io
 from collections.abc import Iterable
@@ -6,7 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from support.builders import NOW, make
+from support.builders import make
 from support.declarations import definitions
 from support.serving import GATEWAY, TEAM, aim_service, config, model, template
 
@@ -21,6 +21,7 @@ from aim_domain import kinds, labels
 from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, SERVICES
 from aim_serving.service import SERVICE_RECONCILER
 from controller_runtime import JsonObject, Key
+from controller_runtime.testing import NOW
 
 MI300X = {labels.GPU_DEVICE_ID: "74a1"}
 SIZED = {"modelSources": [{"modelId": "Qwen/Qwen3-32B", "sourceUri": "hf://Qwen/Qwen3-32B", "size": "60Gi"}]}
@@ -30,7 +31,7 @@ def gpu_node(count: int = 8) -> JsonObject:
     return make(kinds.NODE, "gpu-1", labels=MI300X, spec={}, status={"allocatable": {"amd.com/gpu": str(count)}})
 
 
-def world(*objects: JsonObject, quota: str = "unlimited") -> Sandbox:
+def cache(*objects: JsonObject, quota: str = "unlimited") -> Sandbox:
     sandbox = Sandbox(definitions(), NOW)
     namespace = make(kinds.NAMESPACE, TEAM, annotations={labels.ANNOTATION_STORAGE_QUOTA: quota})
     whole = (namespace, gpu_node(), model(), config(cluster=True, **GATEWAY), *objects)
@@ -52,7 +53,7 @@ def made(sandbox: Sandbox) -> dict[str, str]:
 
 @pytest.mark.spec("FW-613", "FW-614")
 def test_from_a_service_to_its_volume_and_its_route() -> None:
-    sandbox = world(template(more_status=SIZED), template("slow", metric="throughput"), template("big", gpu="MI325X"))
+    sandbox = cache(template(more_status=SIZED), template("slow", metric="throughput"), template("big", gpu="MI325X"))
     found = planned(sandbox, aim_service())
     assert found.chosen == f"AIMServiceTemplate {TEAM}/qwen3-lat"
     assert dict(found.rejected) == {
@@ -72,7 +73,7 @@ def test_from_a_service_to_its_volume_and_its_route() -> None:
 @pytest.mark.spec("FW-733")
 @pytest.mark.parametrize("unread", ["pods", "nodes"])
 def test_gpus_are_not_lacking_where_nobody_may_count_them(unread: str) -> None:
-    sandbox = world(template(more_status=SIZED))
+    sandbox = cache(template(more_status=SIZED))
     if unread == "nodes":
         sandbox.unknown("nodes")
     found = planned(sandbox, aim_service(), None if unread == "pods" else ())
@@ -80,17 +81,17 @@ def test_gpus_are_not_lacking_where_nobody_may_count_them(unread: str) -> None:
 
 
 @pytest.mark.spec("FW-613")
-def test_a_limit_that_is_in_the_way_is_told_and_no_volume_made() -> None:
-    sandbox = world(template(more_status=SIZED), quota="1Gi")
+def test_a_limit_that_is_in_the_way_is_reported_and_no_volume_made() -> None:
+    sandbox = cache(template(more_status=SIZED), quota="1Gi")
     found = planned(sandbox, aim_service())
     assert "PersistentVolumeClaim" not in made(sandbox)
-    (told,) = [one for one in found.conditions if one["type"] == "CacheReady"]
-    assert "of 1 GiB" in told["message"]
+    (reported,) = [one for one in found.conditions if one["type"] == "CacheReady"]
+    assert "of 1 GiB" in reported["message"]
 
 
 @pytest.mark.spec("FW-613")
 def test_clocks_are_moved_by_two_minutes_at_most() -> None:
-    sandbox = world(template(more_status=SIZED), quota="1Gi")
+    sandbox = cache(template(more_status=SIZED), quota="1Gi")
     planned(sandbox, aim_service())
     # Without an end, the waits for a limit that nobody raises go on.
     assert NOW < sandbox.now <= NOW + timedelta(minutes=2)
@@ -98,7 +99,7 @@ def test_clocks_are_moved_by_two_minutes_at_most() -> None:
 
 @pytest.mark.spec("FW-613")
 def test_nothing_that_only_others_can_do_is_assumed() -> None:
-    sandbox = world()
+    sandbox = cache()
     found = planned(sandbox, aim_service(model={"image": "registry.example/unknown:1"}))
     assert found.chosen == ""
     assert made(sandbox)["AIMModel"] == "serving"
@@ -109,7 +110,7 @@ def test_nothing_that_only_others_can_do_is_assumed() -> None:
 @pytest.mark.spec("FW-613")
 def test_what_could_not_be_read_is_not_taken_for_absent() -> None:
     def reasons(*unknown: str) -> set[str]:
-        sandbox = world()
+        sandbox = cache()
         for part in unknown:
             sandbox.unknown(part)
         found = planned(sandbox, aim_service(model={"name": "qwen"}))
@@ -120,8 +121,8 @@ def test_what_could_not_be_read_is_not_taken_for_absent() -> None:
 
 
 @pytest.mark.spec("FW-613")
-def test_the_world_that_was_read_is_left_as_it_was() -> None:
-    sandbox = world(template(more_status=SIZED))
+def test_the_cache_that_was_read_is_left_as_it_was() -> None:
+    sandbox = cache(template(more_status=SIZED))
     before = {where: dict(obj) for where, obj in sandbox.objects.items()}
     planned(sandbox, aim_service())
     untouched = {where for where in before if where not in sandbox.touched}
@@ -142,8 +143,8 @@ def test_the_world_that_was_read_is_left_as_it_was() -> None:
 )
 def test_whether_the_gpus_are_free(model_name: str, wanted: int, replicas: int, *, fits: bool, said: str) -> None:
     nodes = {"a": ("MI300X", 4, 8), "b": ("MI300X", 3, 8), "c": ("MI210", 2, 2)}
-    told, found = gpu_fit(model_name, wanted, replicas, nodes)
-    assert said in told
+    reported, found = gpu_fit(model_name, wanted, replicas, nodes)
+    assert said in reported
     assert found is fits
 
 
@@ -151,20 +152,20 @@ def test_whether_the_gpus_are_free(model_name: str, wanted: int, replicas: int, 
 def test_gpus_that_pods_hold_are_not_free() -> None:
     asks = {"nodeName": "gpu-1", "containers": [{"resources": {"requests": {"amd.com/gpu": "7"}}}]}
     pods = [make(kinds.POD, phase, spec=asks, status={"phase": phase}) for phase in ("Running", "Failed")]
-    assert not planned(world(template()), aim_service(), pods).bad
-    assert planned(world(template()), aim_service(replicas=2), pods).bad
+    assert not planned(cache(template()), aim_service(), pods).bad
+    assert planned(cache(template()), aim_service(replicas=2), pods).bad
 
 
 @pytest.mark.spec("FW-614")
-def test_what_is_refused_is_told_and_bad() -> None:
+def test_what_is_refused_is_reported_and_bad() -> None:
     refused = Outcome(Where(SERVICES, Key(TEAM, "x")), "refused", refused="spec.bogus is unknown")
-    told = answer([refused], [Step("serving", "create", "AIMModel a/b")], ["not known: y"])
-    assert told.code is Exit.FOUND
-    assert told.lines == (
+    reported = answer([refused], [Step("serving", "create", "AIMModel a/b")], ["not known: y"])
+    assert reported.code is Exit.FOUND
+    assert reported.lines == (
         f"AIMService {TEAM}/x: refused: spec.bogus is unknown",
         "would     serving: create AIMModel a/b",
     )
-    assert told.remarks == ("not known: y",)
+    assert reported.remarks == ("not known: y",)
 
 
 def test_a_status_keeps_what_others_wrote() -> None:
@@ -174,8 +175,8 @@ def test_a_status_keeps_what_others_wrote() -> None:
         "old": 1,
         "conditions": [{"type": "HTTPRouteReady", "status": "True"}, {"type": "ModelReady", "status": "False"}],
     }
-    told = {"status": "Running", "conditions": [{"type": "CacheReady", "status": "True"}]}
-    new = with_status(SERVICE_RECONCILER, stored, told)
+    reported = {"status": "Running", "conditions": [{"type": "CacheReady", "status": "True"}]}
+    new = with_status(SERVICE_RECONCILER, stored, reported)
     assert (new["routing"], new["status"], "old" in new) == ({"path": "/a"}, "Running", False)
     assert [one["type"] for one in new["conditions"]] == ["HTTPRouteReady", "CacheReady"]
 
@@ -219,7 +220,7 @@ def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.spec("FW-760", "RC-160")
 def test_routes_that_a_runtime_config_takes_away_are_listed() -> None:
-    sandbox = world(template(more_status=SIZED))
+    sandbox = cache(template(more_status=SIZED))
     planned(sandbox, aim_service())
     own = aim_service("own", routing={"enabled": True, **GATEWAY["routing"]})
     planned(sandbox, own)
@@ -234,15 +235,15 @@ def test_routes_that_a_runtime_config_takes_away_are_listed() -> None:
     assert taken.before
     (step,) = [one for one in sandbox.steps if one.verb == "delete"]
     assert "AIMClusterRuntimeConfig default does not enable routing" in step.why
-    told = answer([Outcome(where, "changed")], sandbox.steps, [], [taken])
-    assert told.code == Exit.FOUND
-    assert f"route     AIMService {TEAM}/qwen-chat: {taken.before} is no longer served" in told.lines
+    reported = answer([Outcome(where, "changed")], sandbox.steps, [], [taken])
+    assert reported.code == Exit.FOUND
+    assert f"route     AIMService {TEAM}/qwen-chat: {taken.before} is no longer served" in reported.lines
     assert [key for part, key in sandbox.objects if part == "httproutes"] != []
 
 
 @pytest.mark.spec("FW-760")
 def test_services_that_follow_another_config_keep_their_routes() -> None:
-    sandbox = world(template(more_status=SIZED))
+    sandbox = cache(template(more_status=SIZED))
     planned(sandbox, aim_service())
     where = sandbox.put(CLUSTER_RUNTIME_CONFIGS, {**config(cluster=True), "metadata": {"name": "other", "uid": "o"}})
     assert reroutes(sandbox, [where]) == ()

@@ -24,7 +24,7 @@ CPU: JsonObject = {
 
 
 @pytest.mark.spec("FW-725")
-def test_a_change_of_replicas_is_told_with_each_value_and_target() -> None:
+def test_a_change_of_replicas_is_reported_with_each_value_and_target() -> None:
     after = autoscaler(3, metrics=(EXTERNAL, CPU))
     values = "s0-vllm:num_requests_running 7.2 of target 4; cpu 93% of target 80%"
     assert rescaled(autoscaler(1), after) == f"replicas 1 → 3: {values}"
@@ -40,5 +40,5 @@ def test_what_is_not_known_is_left_out() -> None:
 
 @pytest.mark.spec("FW-725")
 @pytest.mark.parametrize("after", [autoscaler(2, metrics=(EXTERNAL,)), autoscaler()])
-def test_nothing_is_told_of_what_stays(after: JsonObject) -> None:
+def test_nothing_is_reported_of_what_stays(after: JsonObject) -> None:
     assert not rescaled(autoscaler(2), after)

@@ -97,14 +97,14 @@ def test_the_last_phase_that_has_pods_speaks() -> None:
     cache = {"kind": "x/AIMTemplateCache", "name": "c", "namespace": TEAM}
     template = {"kind": "x/AIMServiceTemplate", "name": "t", "namespace": TEAM}
     obj = service(cache={"templateCacheRef": cache}, resolvedTemplate=template)
-    told = make(AIM_TEMPLATE_CACHE, "c", namespace=TEAM, spec={}, status={"artifacts": {"u": {"name": "a"}}})
+    reported = make(AIM_TEMPLATE_CACHE, "c", namespace=TEAM, spec={}, status={"artifacts": {"u": {"name": "a"}}})
     model = pod("model", labels.KSERVE_INFERENCE_SERVICE, inference_service_name("chat", TEAM))
     download = pod("download", labels.CACHE_NAME, "a")
     discovery = pod("discovery", labels.TEMPLATE, "t")
     foreign = pod("foreign", labels.CACHE_NAME, "b")
     others = make(POD, "others", namespace=TEAM, spec={"containers": [{"name": "c"}]})
     others["metadata"]["labels"] = {labels.TEMPLATE: "t", labels.KSERVE_INFERENCE_SERVICE: "another"}
-    known = [(AIM_SERVICE, obj), (AIM_TEMPLATE_CACHE, told), foreign, (POD, others)]
+    known = [(AIM_SERVICE, obj), (AIM_TEMPLATE_CACHE, reported), foreign, (POD, others)]
     for pods, names in (
         ([model, download, discovery], ["model"]),
         ([download, discovery], ["download"]),
@@ -124,8 +124,8 @@ def test_of_a_container_that_waits_for_its_next_start_the_one_before_speaks() ->
         ({"running": {}}, False),
         (ended, False),
     ):
-        told = {"name": "c", "restartCount": 2, "state": state, "lastState": ended}
-        known: JsonObject = {**crashed, "status": {"containerStatuses": [told]}}
+        reported = {"name": "c", "restartCount": 2, "state": state, "lastState": ended}
+        known: JsonObject = {**crashed, "status": {"containerStatuses": [reported]}}
         (one,) = speakers(Objects((kind, known)), CHAT, service())  # type: ignore[arg-type]
         assert (one.start, one.previous) == (2, previous)
 
@@ -134,11 +134,11 @@ def test_of_a_container_that_waits_for_its_next_start_the_one_before_speaks() ->
 def test_of_pods_that_are_gone_the_status_still_tells() -> None:
     cache = {"kind": "x/AIMTemplateCache", "name": "c", "namespace": TEAM}
     obj = service(cache={"templateCacheRef": cache})
-    told = make(AIM_TEMPLATE_CACHE, "c", namespace=TEAM, spec={}, status={"artifacts": {"u": {"name": "a"}}})
+    reported = make(AIM_TEMPLATE_CACHE, "c", namespace=TEAM, spec={}, status={"artifacts": {"u": {"name": "a"}}})
     untrue = [{"type": "DownloadComplete", "status": "False", "reason": "AuthError", "message": "the token is refused"}]
     status = {"status": "Failed", "progress": {"displayPercentage": "45 %"}, "conditions": untrue}
     artifact = make(AIM_ARTIFACT, "a", namespace=TEAM, spec={}, status=status)
-    cluster = Objects((AIM_SERVICE, obj), (AIM_TEMPLATE_CACHE, told), (AIM_ARTIFACT, artifact))
+    cluster = Objects((AIM_SERVICE, obj), (AIM_TEMPLATE_CACHE, reported), (AIM_ARTIFACT, artifact))
     assert last_words(cluster, CHAT, obj) == ["AIMArtifact team/a: Failed, 45 %, AuthError, the token is refused"]
     assert last_words(Objects((AIM_SERVICE, obj)), CHAT, obj) == []
 
@@ -155,9 +155,11 @@ def test_a_download_that_failed_speaks_though_the_service_names_its_cache_no_mor
     obj["spec"] = {} if caching is None else {"caching": caching}
 
     def cache(name: str, template: str, *owners: JsonObject) -> tuple[Resource, JsonObject]:
-        told = {"artifacts": {"u": {"name": name}}}
+        reported = {"artifacts": {"u": {"name": name}}}
         spec = {"templateName": template}
-        return AIM_TEMPLATE_CACHE, make(AIM_TEMPLATE_CACHE, name, namespace=TEAM, spec=spec, status=told, owners=owners)
+        return AIM_TEMPLATE_CACHE, make(
+            AIM_TEMPLATE_CACHE, name, namespace=TEAM, spec=spec, status=reported, owners=owners
+        )
 
     others = make(AIM_SERVICE, "other", namespace=TEAM)
     caches = [cache("another", "t2"), cache("theirs", "t", owner(others))]

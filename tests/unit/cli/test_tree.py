@@ -27,7 +27,7 @@ from aim_domain import labels
 TEAM = "team"
 
 
-def small_world() -> Objects:
+def small_cache() -> Objects:
     resolved = {
         "resolvedModel": {"kind": "aim.eai.amd.com/v1alpha1/AIMModel", "name": "m", "namespace": TEAM},
         "cache": {"templateCacheRef": {"kind": "x/AIMTemplateCache", "name": "c", "namespace": TEAM}},
@@ -57,7 +57,7 @@ def small_world() -> Objects:
 
 @pytest.mark.spec("FW-607")
 def test_what_was_made_and_what_is_used_each_once_with_states() -> None:
-    node = tree(small_world(), Ref(AIM_SERVICE, TEAM, "chat"))
+    node = tree(small_cache(), Ref(AIM_SERVICE, TEAM, "chat"))
     assert node is not None
     assert list(lines_of(node)) == [
         "AIMService team/chat  Starting (CacheCreating)",
@@ -80,7 +80,7 @@ def test_a_graph_names_each_object_once_and_quotes_what_users_wrote() -> None:
     assert node is not None
     (line,) = [line for line in dot(node).splitlines() if "evil" in line]
     assert r"a\"]; evil [\"\\" in line
-    whole = tree(small_world(), Ref(AIM_SERVICE, TEAM, "chat"))
+    whole = tree(small_cache(), Ref(AIM_SERVICE, TEAM, "chat"))
     assert whole is not None
     graph = dot(whole).splitlines()
     assert sum(line.startswith('  "AIMTemplateCache team/c" [') for line in graph) == 1

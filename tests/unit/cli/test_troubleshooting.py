@@ -11,6 +11,6 @@ TEXT = (Path(__file__).parents[3] / "docs" / "troubleshooting.md").read_text("ut
 
 
 @pytest.mark.spec("FW-622")
-def test_every_reason_is_told_of_once() -> None:
-    told = re.findall(r"^\| `(\w+)` \| ", TEXT, re.MULTILINE)
-    assert sorted(told) == sorted(REMEDIES)
+def test_every_reason_is_reported_of_once() -> None:
+    reported = re.findall(r"^\| `(\w+)` \| ", TEXT, re.MULTILINE)
+    assert sorted(reported) == sorted(REMEDIES)

@@ -3,10 +3,10 @@
 from datetime import datetime, timedelta
 
 import pytest
-from support.builders import NOW
 
 from aim_cli.log.report import Bar, drawn, is_ready, page_of
 from controller_runtime import JsonObject, Key
+from controller_runtime.testing import NOW
 
 
 def after(seconds: float) -> datetime:

@@ -24,8 +24,10 @@ TEAM = "team"
 
 def obj(kind: Resource, name: str, *untrue: str, spec: JsonObject | None = None, **status: Any) -> JsonObject:
     """An object with conditions that are not true, beside the one that sums them up."""
-    told = [condition(type_, False, "NotYet", f"{type_} is not yet") for type_ in (*untrue, *("Ready",) * bool(untrue))]
-    status = {**status, "conditions": told or [condition("Ready", True)]}
+    reported = [
+        condition(type_, False, "NotYet", f"{type_} is not yet") for type_ in (*untrue, *("Ready",) * bool(untrue))
+    ]
+    status = {**status, "conditions": reported or [condition("Ready", True)]}
     return make(kind, name, namespace=TEAM if kind.namespaced else None, spec=spec or {}, status=status)
 
 
@@ -45,7 +47,21 @@ WORKLOAD = inference_service_name("chat", TEAM)
 @pytest.mark.parametrize(
     ("kind", "known", "towards"),
     [
-        (kinds.AIM_SERVICE, obj(kinds.AIM_SERVICE, "chat", "ModelReady", spec=SERVICE), [(kinds.AIM_MODEL, TEAM, "m")]),
+        (
+            kinds.AIM_SERVICE,
+            obj(kinds.AIM_SERVICE, "chat", "ModelReady", spec=SERVICE),
+            [kinds.AIM_MODEL, kinds.AIM_CLUSTER_MODEL],
+        ),
+        (
+            kinds.AIM_SERVICE,
+            obj(kinds.AIM_SERVICE, "chat", "ModelReady", spec={"model": {"custom": {"baseImage": "a/b:1"}}}),
+            [kinds.AIM_MODEL],
+        ),
+        (
+            kinds.AIM_SERVICE,
+            obj(kinds.AIM_SERVICE, "chat", "TemplateReady", spec={"template": {"name": "t"}}),
+            [kinds.AIM_SERVICE_TEMPLATE, kinds.AIM_CLUSTER_SERVICE_TEMPLATE],
+        ),
         (
             kinds.AIM_SERVICE,
             obj(kinds.AIM_SERVICE, "chat", "ModelReady", resolvedModel=OF_CLUSTER),
@@ -130,6 +146,92 @@ def test_what_a_condition_is_about(kind: Resource, known: JsonObject, towards: l
     assert leads(kind, known) == towards
 
 
+SOURCE = {"modelId": "Qwen/Qwen3-0.6B", "sourceUri": "hf://Qwen/Qwen3-0.6B"}
+CUSTOM = {"baseImage": "a/b:1", "modelSources": [SOURCE]}
+
+
+@pytest.mark.spec("FW-605", "FW-551")
+def test_a_gpu_that_no_node_has_comes_before_the_route_that_has_no_backend() -> None:
+    service = obj(kinds.AIM_SERVICE, "chat", "ModelReady", "HTTPRouteReady", spec={"model": {"custom": CUSTOM}})
+    # The model may have been made for another service that is the same (SV-073).
+    spec = {"image": "a/b:1", "custom": {"hardware": {}}, "modelSources": [{**SOURCE, "size": "1Gi"}]}
+    model = obj(kinds.AIM_MODEL, "m", "ServiceTemplatesReady", spec=spec)
+    other = obj(kinds.AIM_MODEL, "o", "ImageMetadataReady", spec={"image": "a/b:1"})
+    template = obj(kinds.AIM_SERVICE_TEMPLATE, "t", spec={"modelName": "m"})
+    template["status"]["conditions"] = [condition("GPUReady", False, "GPUNotAvailable", "no node has GPU MI308X")]
+    route = make(kinds.HTTP_ROUTE, http_route_name("chat", TEAM), namespace=TEAM, spec={})
+    no_backend = condition("ResolvedRefs", False, "BackendNotFound", "service chat-predictor not found")
+    route["status"] = {"parents": [{"controllerName": "a/b", "conditions": [no_backend]}]}
+    known = Objects(
+        (kinds.AIM_SERVICE, service),
+        (kinds.AIM_MODEL, model),
+        (kinds.AIM_MODEL, other),
+        (kinds.AIM_SERVICE_TEMPLATE, template),
+        (kinds.HTTP_ROUTE, route),
+    )
+    assert why(known, Ref(kinds.AIM_SERVICE, TEAM, "chat")).ways[0][-1].ref.name == "t"
+
+
+@pytest.mark.spec("FW-551")
+def test_a_model_of_the_cluster_that_a_service_names_is_followed_and_none_is_missed() -> None:
+    service = obj(kinds.AIM_SERVICE, "chat", "ModelReady", spec=SERVICE)
+    model = obj(kinds.AIM_CLUSTER_MODEL, "m", "ImageMetadataReady")
+    start, known = Ref(kinds.AIM_SERVICE, TEAM, "chat"), (kinds.AIM_SERVICE, service)
+    assert [link.ref.kind for link in causes(Objects(known, (kinds.AIM_CLUSTER_MODEL, model)), start, service)[0]] == [
+        kinds.AIM_SERVICE,
+        kinds.AIM_CLUSTER_MODEL,
+    ]
+    assert [link.ref for link in causes(Objects(known), start, service)[0]] == [start]
+
+
+@pytest.mark.spec("FW-551")
+def test_what_a_write_was_answered_comes_before_what_does_not_exist_yet() -> None:
+    artifact = obj(kinds.AIM_ARTIFACT, "weights", "CachePvcReady")
+    words = 'create of PersistentVolumeClaim team/c failed: claims "c" is forbidden: exceeded quota: team, requested: 1'
+    artifact["status"]["conditions"].append(condition("DependenciesReachable", False, "InfrastructureError", words))
+    reported = lines(Objects((kinds.AIM_ARTIFACT, artifact)), kinds.AIM_ARTIFACT, "weights")
+    assert words in reported[1]
+    assert reported[2] == "do      raise the quota, or delete what counts: kubectl describe resourcequota -n team"
+    # A summary that repeats a component's words is left out as before.
+    artifact["status"]["conditions"][-1]["message"] = "CachePvcReady is not yet"
+    assert [one.condition for one in blockers_of(kinds.AIM_ARTIFACT, artifact)] == ["CachePvcReady"]
+
+
+@pytest.mark.spec("FW-552")
+def test_the_image_of_a_model_that_a_service_made_is_corrected_on_the_service() -> None:
+    service = obj(kinds.AIM_SERVICE, "chat", "ModelReady", spec={"model": {"image": "a/b:9"}})
+    model = obj(kinds.AIM_MODEL, "b-9", spec={"image": "a/b:9"})
+    model["status"]["conditions"] = [condition("ImageMetadataReady", False, "ImageNotFound", "no such tag")]
+    asked = Objects((kinds.AIM_SERVICE, service), (kinds.AIM_MODEL, model))
+    assert "kubectl edit aimmodel b-9 -n team" in lines(asked, kinds.AIM_SERVICE, "chat")[2]
+    model["metadata"]["labels"] = {labels.ORIGIN: labels.ORIGIN_AUTO_GENERATED}
+    reported = lines(asked, kinds.AIM_SERVICE, "chat")
+    assert reported[1].startswith("because AIMModel team/b-9")
+    assert reported[2].endswith("as spec.model cannot be changed: kubectl delete aimservice chat -n team")
+
+
+@pytest.mark.spec("FW-552")
+def test_metrics_that_are_missing_lead_to_the_autoscaler_and_not_back_to_the_service() -> None:
+    service = obj(kinds.AIM_SERVICE, "chat")
+    service["status"]["conditions"] = [condition("HPAReady", False, "FailedGetExternalMetric", "no metric")]
+    reported = lines(Objects((kinds.AIM_SERVICE, service)), kinds.AIM_SERVICE, "chat")
+    assert "kubectl describe hpa -n team" in reported[2]
+
+
+@pytest.mark.spec("FW-605")
+def test_a_pull_secret_that_does_not_exist_comes_before_the_refusal_of_the_registry() -> None:
+    waits = {"state": {"waiting": {"reason": "ImagePullBackOff", "message": "back-off"}}, "name": "main"}
+    pod = make(POD, "chat-0", namespace=TEAM, spec={}, status={"phase": "Pending", "containerStatuses": [waits]})
+    words = "Unable to retrieve some image pull secrets (ghcr)"
+    events = [
+        (EVENT, event(POD, "chat-0", "FailedToRetrieveImagePullSecret", words, "2026-11-27T10:00:00Z")),
+        (EVENT, event(POD, "chat-0", "Failed", "no basic auth credentials", "2026-11-27T10:00:01Z")),
+    ]
+    reported = lines(Objects((POD, pod), *events), POD, "chat-0")
+    assert reported[1].endswith(words)
+    assert reported[2] == ("do      create the named Secret, or correct imagePullSecrets: kubectl get secrets -n team")
+
+
 @pytest.mark.spec("FW-551")
 def test_searches_find_the_own_ones_only() -> None:
     (pods,) = blockers_of(kinds.AIM_SERVICE, obj(kinds.AIM_SERVICE, "chat", "InferenceServicePodsReady"))
@@ -186,8 +288,8 @@ def test_what_the_platform_has_not_made_yet_is_no_cause() -> None:
 def test_what_is_unknown_is_no_lie_and_what_is_only_a_note_is_no_cause() -> None:
     unknown = obj(kinds.AIM_SERVICE, "chat", "CacheReady")
     unknown["status"]["conditions"][0]["status"] = "Unknown"
-    (told,) = blockers_of(kinds.AIM_SERVICE, unknown)
-    assert told.status == "Unknown"
+    (reported,) = blockers_of(kinds.AIM_SERVICE, unknown)
+    assert reported.status == "Unknown"
     conditions = [
         condition("PredictorReady", False),
         condition("Stopped", False),
@@ -255,8 +357,8 @@ def event(about: Resource, name: str, reason: str, message: str, at: str, *, typ
 
 def lines(cluster: Objects, kind: Resource, name: str, namespace: str = TEAM) -> list[str]:
     """What the command tells, without ages."""
-    told = why(cluster, Ref(kind, namespace, name))
-    return [line.partition(" (for ")[0] for line in lines_of(told, datetime(2026, 1, 1, tzinfo=UTC))]
+    reported = why(cluster, Ref(kind, namespace, name))
+    return [line.partition(" (for ")[0] for line in lines_of(reported, datetime(2026, 1, 1, tzinfo=UTC))]
 
 
 @pytest.mark.spec("FW-604")
@@ -280,8 +382,8 @@ def test_from_a_template_over_its_discovery_job_and_its_pod_to_what_happened_las
         (EVENT, event(POD, "discover-t-x", "Scheduled", "on a node", "2025-12-31T02:00:00Z", type_="Normal")),
         (EVENT, event(POD, "another", "FailedMount", "not ours", "2025-12-31T03:00:00Z")),
     )
-    told = lines(known, kinds.AIM_SERVICE_TEMPLATE, "t")
-    assert told[1:] == [
+    reported = lines(known, kinds.AIM_SERVICE_TEMPLATE, "t")
+    assert reported[1:] == [
         "because Event team/discover-t-x.FailedMount: FailedMount: no such secret",
         "do      see whether volume and node fit: kubectl describe pod discover-t-x -n team",
         "so      Pod team/discover-t-x: ContainerCreating: container c is being started",
@@ -321,19 +423,19 @@ def test_from_a_route_to_its_gateway(gateway: JsonObject | None, cause: str) -> 
         spec = {"gatewayClassName": "nice"}
         one = make(GATEWAY, "g", namespace="infra", spec=spec, status=gateway)
         known.objects[Ref(GATEWAY, "infra", "g")] = one
-    told = lines(known, kinds.AIM_SERVICE, "chat")
-    assert told[1] == cause
-    assert [line.split()[1] for line in told[2:] if line.startswith("so")] == ["HTTPRoute", "AIMService"]
+    reported = lines(known, kinds.AIM_SERVICE, "chat")
+    assert reported[1] == cause
+    assert [line.split()[1] for line in reported[2:] if line.startswith("so")] == ["HTTPRoute", "AIMService"]
 
 
 @pytest.mark.spec("FW-604")
-def test_what_may_not_be_read_is_not_told_as_missing() -> None:
+def test_what_may_not_be_read_is_not_reported_as_missing() -> None:
     service = obj(kinds.AIM_SERVICE, "chat", "InferenceServiceReady")
     known = Objects((kinds.AIM_SERVICE, service))
     known.unasked[f"InferenceService {TEAM}/{WORKLOAD}"] = "forbidden"
-    told = why(known, Ref(kinds.AIM_SERVICE, TEAM, "chat"))
-    assert [link.ref.name for link in told.links] == ["chat"]
-    assert answer([told], known, datetime.now(UTC)).remarks == (
+    reported = why(known, Ref(kinds.AIM_SERVICE, TEAM, "chat"))
+    assert [link.ref.name for link in reported.links] == ["chat"]
+    assert answer([reported], known, datetime.now(UTC)).remarks == (
         f"not known: InferenceService {TEAM}/{WORKLOAD}: forbidden",
     )
 
@@ -341,8 +443,8 @@ def test_what_may_not_be_read_is_not_told_as_missing() -> None:
 @pytest.mark.spec("FW-604")
 def test_what_else_is_in_the_way_is_named_below_the_shortest_chain() -> None:
     service = obj(kinds.AIM_SERVICE, "chat", "CacheReady", "HTTPRouteReady")
-    told = lines(Objects((kinds.AIM_SERVICE, service)), kinds.AIM_SERVICE, "chat")
-    assert told[-1] == "also    AIMService team/chat: HTTPRouteReady=False NotYet: HTTPRouteReady is not yet"
+    reported = lines(Objects((kinds.AIM_SERVICE, service)), kinds.AIM_SERVICE, "chat")
+    assert reported[-1] == "also    AIMService team/chat: HTTPRouteReady=False NotYet: HTTPRouteReady is not yet"
 
 
 def claim(name: str, artifact: str, size: str) -> JsonObject:
@@ -364,8 +466,8 @@ def test_who_holds_the_storage_that_an_artifact_waits_for() -> None:
         (CLAIM, make(CLAIM, "foreign", namespace=TEAM, spec={})),
         (POD, make(POD, "p", namespace=TEAM, spec=mounts, status={"phase": "Running"})),
     )
-    told = [line for line in lines(known, kinds.AIM_ARTIFACT, "a") if line.startswith("held")]
-    assert told == [
+    reported = [line for line in lines(known, kinds.AIM_ARTIFACT, "a") if line.startswith("held")]
+    assert reported == [
         "held    80Gi by AIMArtifact team/large (in use by pod p)",
         "held    1Gi by AIMArtifact team/small (may be evicted)",
     ]
@@ -379,15 +481,35 @@ def test_a_pause_and_a_deletion_are_in_the_way_of_what_is_not_ready() -> None:
     assert f" {labels.ANNOTATION_PAUSED}-" in REMEDIES["Paused"]
     going = obj(kinds.AIM_SERVICE, "chat")
     going["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["a/b"]}
-    (told,) = blockers_of(kinds.AIM_SERVICE, going)
-    assert (told.reason, told.message) == ("Terminating", "it is being deleted and waits for a/b")
+    (reported,) = blockers_of(kinds.AIM_SERVICE, going)
+    assert (reported.reason, reported.message) == ("Terminating", "it is being deleted and waits for a/b")
     well = obj(kinds.AIM_SERVICE, "chat")
     well["metadata"]["annotations"] = {labels.ANNOTATION_PAUSED: "true"}
     assert blockers_of(kinds.AIM_SERVICE, well) == ()
 
 
 @pytest.mark.spec("FW-605")
-def test_a_claim_without_a_volume_is_the_cause_of_a_pod_that_waits_for_it() -> None:
+def test_the_end_of_a_job_is_no_cause_of_what_its_pod_ended_with() -> None:
+    artifact = obj(kinds.AIM_ARTIFACT, "full")
+    failed = condition("DownloadJobReady", False, "JobFailed", "the Job has failed")
+    full = condition("DownloadJobPodsReady", False, "StorageFull", "1048586 bytes are missing")
+    artifact["status"] = {"status": "Failed", "conditions": [failed, full]}
+    name = download_job_name("full", artifact["metadata"]["uid"])
+    ended = event(JOB, name, "PodFailurePolicy", "container failed with exit code 12 matching FailJob rule", LATER)
+    reported = lines(Objects((kinds.AIM_ARTIFACT, artifact), (EVENT, ended)), kinds.AIM_ARTIFACT, "full")
+    assert "StorageFull" in reported[1]
+    assert reported[-1].startswith("also    Event")
+
+
+@pytest.mark.spec("FW-605")
+@pytest.mark.parametrize(
+    "scheduler",
+    [
+        "pod has unbound immediate PersistentVolumeClaims",
+        "0/1 nodes are available: 1 node(s) didn't find available persistent volumes to bind",
+    ],
+)
+def test_a_claim_without_a_volume_is_the_cause_of_a_pod_that_waits_for_it(scheduler: str) -> None:
     artifact = obj(kinds.AIM_ARTIFACT, "nosc", "CachePvcReady", "DownloadJobPodsReady")
     claim = make(CLAIM, claim_name("nosc", artifact["metadata"]["uid"]), namespace=TEAM, spec={}, status={})
     pod = make(
@@ -401,16 +523,16 @@ def test_a_claim_without_a_volume_is_the_cause_of_a_pod_that_waits_for_it() -> N
         (CLAIM, claim),
         (
             EVENT,
-            event(POD, "download-x", "FailedScheduling", "pod has unbound immediate PersistentVolumeClaims", LATER),
+            event(POD, "download-x", "FailedScheduling", scheduler, LATER),
         ),
         (
             EVENT,
             event(CLAIM, claim["metadata"]["name"], "ProvisioningFailed", 'storageclass "fast-typo" not found', LATER),
         ),
     )
-    told = lines(known, kinds.AIM_ARTIFACT, "nosc")
-    assert told[1].endswith('ProvisioningFailed: storageclass "fast-typo" not found')
-    assert "storage class" in told[2]
+    reported = lines(known, kinds.AIM_ARTIFACT, "nosc")
+    assert reported[1].endswith('ProvisioningFailed: storageclass "fast-typo" not found')
+    assert "storage class" in reported[2]
 
 
 @pytest.mark.spec("FW-605")
@@ -421,9 +543,9 @@ def test_the_job_whose_pods_are_refused_is_named_with_the_words_of_the_quota() -
         (kinds.AIM_ARTIFACT, artifact),
         (EVENT, event(JOB, job, "FailedCreate", "failed quota: team: must specify limits.cpu", LATER)),
     )
-    told = lines(known, kinds.AIM_ARTIFACT, "w")
-    assert told[1].startswith(f"because Event {TEAM}/{job}.FailedCreate: FailedCreate: failed quota")
-    assert "resourcequota" in told[2]
+    reported = lines(known, kinds.AIM_ARTIFACT, "w")
+    assert reported[1].startswith(f"because Event {TEAM}/{job}.FailedCreate: FailedCreate: failed quota")
+    assert "resourcequota" in reported[2]
 
 
 @pytest.mark.spec("FW-605")
@@ -462,15 +584,15 @@ def test_a_lost_node_comes_before_what_follows_from_it() -> None:
         status={"phase": "Running", "conditions": forsaken},
     )
     workload = obj(kinds.INFERENCE_SERVICE, WORKLOAD, "PredictorReady")
-    told = lines(
+    reported = lines(
         Objects((kinds.AIM_SERVICE, service), (kinds.INFERENCE_SERVICE, workload), (POD, pod)),
         kinds.AIM_SERVICE,
         "chat",
     )
-    assert told[1].startswith(
+    assert reported[1].startswith(
         f"because Pod {TEAM}/chat-x: Ready=False NodeNotReady: its node gpu-1 has stopped reporting"
     )
-    assert "kubectl get nodes" in told[2]
+    assert "kubectl get nodes" in reported[2]
     forsaken[0]["reason"] = "ContainersNotReady"
     assert blockers_of(POD, pod) == ()
 

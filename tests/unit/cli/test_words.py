@@ -11,7 +11,7 @@ from support.builders import make
 from typer.testing import CliRunner
 
 from aim_cli.__main__ import app
-from aim_cli.answer import Answer, Form, answered, columns, tell, written
+from aim_cli.answer import Answer, Form, answered, columns, print_answer, render
 from aim_cli.cluster import refs as resources
 from aim_cli.cluster.refs import AIM_CLUSTER_MODEL, AIM_SERVICE, KNOWN, JsonObject, Ref
 from aim_cli.cluster.targets import Where, kind_called, target
@@ -85,7 +85,7 @@ def test_the_namespace_of_a_name_without_one_is_that_of_the_context(tmp_path: Pa
 def test_data_are_the_same_in_both_forms_and_hold_nothing_that_a_terminal_obeys() -> None:
     data: JsonObject = {"name": EVIL, "list": [1, True, None]}
     for form, read in ((Form.JSON, json.loads), (Form.YAML, yaml.safe_load)):
-        text = written(data, form)
+        text = render(data, form)
         assert read(text) == data
         assert text.replace("\n", "").isprintable()
         assert text.isascii()
@@ -93,7 +93,7 @@ def test_data_are_the_same_in_both_forms_and_hold_nothing_that_a_terminal_obeys(
 
 @pytest.mark.spec("FW-601", "FW-554")
 def test_lines_and_remarks_hold_nothing_that_a_terminal_obeys(capsys: pytest.CaptureFixture[str]) -> None:
-    tell(Answer({}, (EVIL, *columns(("NAME", "X"), [(EVIL, "1")])), remarks=(EVIL,)), Form.TABLE)
+    print_answer(Answer({}, (EVIL, *columns(("NAME", "X"), [(EVIL, "1")])), remarks=(EVIL,)), Form.TABLE)
     said = capsys.readouterr()
     assert "\x1b" not in said.out + said.err
     assert said.out.splitlines()[1:] == ["NAME      X", "a [2J b   1"]
@@ -124,6 +124,6 @@ def test_the_cluster_of_the_tests_selects_as_an_api_server() -> None:
 
 
 @pytest.mark.spec("FW-696")
-def test_the_release_is_told() -> None:
-    told = CliRunner().invoke(app, ["--version"])
-    assert (told.exit_code, told.output) == (0, f"aim {version('aim-cli')}\n")
+def test_the_release_is_reported() -> None:
+    reported = CliRunner().invoke(app, ["--version"])
+    assert (reported.exit_code, reported.output) == (0, f"aim {version('aim-cli')}\n")

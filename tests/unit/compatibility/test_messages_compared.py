@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from compatibility.messages import compared
-from compatibility.told import told
+from compatibility.reported import reported
 
 Change = Callable[[dict[str, Any]], object]
 RECORD = "DecisionRecord"
@@ -22,12 +22,12 @@ BREAKS: dict[str, Change] = {
     "stream AIM_HISTORY compression": lambda said: said["streams"]["AIM_HISTORY"].update(compression="s2"),
     "stream AIM_DECISIONS ": lambda said: said["streams"].pop("AIM_DECISIONS"),
     "subjects sync": lambda said: said["subjects"].update(sync="aim.marker.part"),
-    "headers EPOCH": lambda said: said["headers"].update(EPOCH="Aim-Term"),
-    "headers CE_SOURCE": lambda said: said["headers"].pop("CE_SOURCE"),
+    "headers Aim-Epoch": lambda said: said["headers"].pop("Aim-Epoch"),
+    "headers ce-source": lambda said: said["headers"].update({"ce-source": "source"}),
     "types delete": lambda said: said["types"].update(delete="com.amd.eai.aim.object.gone"),
-    "marker fold": lambda said: said["marker"]["fold"].update(type="int"),
-    "marker term": lambda said: said["marker"].update(term={"type": "str", "required": True}),
-    "marker epoch": lambda said: said["marker"].pop("epoch"),
+    "checkpoint fold": lambda said: said["checkpoint"]["fold"].update(type="int"),
+    "checkpoint term": lambda said: said["checkpoint"].update(term={"type": "str", "required": True}),
+    "checkpoint epoch": lambda said: said["checkpoint"].pop("epoch"),
     f"{RECORD} service": lambda said: record(said)["properties"].update(service={"type": "integer"}),
     f"{RECORD} term": lambda said: record(said)["required"].append("term"),
     f"{RECORD} id": lambda said: record(said)["required"].remove("id"),
@@ -42,7 +42,7 @@ BREAKS: dict[str, Change] = {
 @pytest.mark.spec("FW-714")
 @pytest.mark.parametrize("name", BREAKS)
 def test_a_planted_break_is_found_and_named(name: str) -> None:
-    former = told()
+    former = reported()
     present = copy.deepcopy(former)
     BREAKS[name](present)
     assert [f"{one.where} {one.path}" for one in compared(former, present)] == [name]
@@ -50,11 +50,11 @@ def test_a_planted_break_is_found_and_named(name: str) -> None:
 
 @pytest.mark.spec("FW-714")
 def test_what_may_be_left_out_and_words_break_nobody() -> None:
-    former = told()
+    former = reported()
     present = copy.deepcopy(former)
     present["headers"]["TERM"] = "Aim-Term"
-    present["marker"]["term"] = {"type": "str", "required": False}
-    del present["marker"]["fold"]
+    present["checkpoint"]["term"] = {"type": "str", "required": False}
+    del present["checkpoint"]["fold"]
     record(present)["properties"]["service"]["description"] = "who decided"
     record(present)["properties"]["term"] = {"type": "string", "default": ""}
     record(present)["properties"]["reads"]["default"]["term"] = ""
@@ -65,7 +65,7 @@ def test_what_may_be_left_out_and_words_break_nobody() -> None:
 
 @pytest.mark.spec("FW-714")
 def test_who_takes_no_other_members_is_broken_by_one_more_or_one_less() -> None:
-    closed = told()
+    closed = reported()
     record(closed)["additionalProperties"] = False
     one_more = copy.deepcopy(closed)
     record(one_more)["properties"]["term"] = {"type": "string", "default": ""}
@@ -75,6 +75,6 @@ def test_who_takes_no_other_members_is_broken_by_one_more_or_one_less() -> None:
 
 @pytest.mark.spec("FW-714")
 def test_a_value_more_is_found_as_the_former_release_cannot_read_it() -> None:
-    present = told()
+    present = reported()
     record(present)["$defs"]["Category"]["enum"].append("Weather")
-    assert [one.where for one in compared(told(), present)] == ["Category"]
+    assert [one.where for one in compared(reported(), present)] == ["Category"]

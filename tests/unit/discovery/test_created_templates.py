@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from support.discovery_world import DiscoveryCluster, discovery_cluster, model, template
+from support.discovery_cache import DiscoveryCluster, discovery_cluster, model, template
 
 from aim_discovery.models.desired_templates import (
     custom_template_name,

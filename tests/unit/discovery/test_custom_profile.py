@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import yaml
-from support.discovery_world import MI300X, DiscoveryCluster, discovery_cluster, model, template
+from support.discovery_cache import MI300X, DiscoveryCluster, discovery_cluster, model, template
 
 from aim_domain import InvalidProfileError, TemplateSpec, render_profile
 from aim_domain.parts import CUSTOM_PROFILES, DISCOVERY_JOBS, TEMPLATES

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from support.crd_tables import schema
 from support.declarations import definitions
-from support.discovery_world import (
+from support.discovery_cache import (
     MI300X,
     DiscoveryCluster,
     cluster_model,

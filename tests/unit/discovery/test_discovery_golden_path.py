@@ -1,7 +1,7 @@
 """Steps 9 to 18 of the golden path: from an image to ready templates and a ready model."""
 
 import pytest
-from support.discovery_world import IMAGE, DiscoveryCluster, discovery_cluster, effect_of, model
+from support.discovery_cache import IMAGE, DiscoveryCluster, discovery_cluster, effect_of, model
 
 from aim_discovery.effect_kinds import EffectKind
 from aim_discovery.templates.output import first_profile
@@ -173,7 +173,7 @@ def test_the_model_is_ready_when_its_templates_are_ready_or_have_no_gpu() -> Non
 
 
 @pytest.mark.spec("DI-011", "DI-258", "DI-284", "DI-205", "DI-279", "AC-44", "DI-335")
-def test_a_settled_world_gives_the_same_plan_without_writes_and_effects() -> None:
+def test_a_settled_cache_gives_the_same_plan_without_writes_and_effects() -> None:
     cluster = inspected()
     discover(cluster, LATENCY)
     (job,) = cluster.all(DISCOVERY_JOBS)

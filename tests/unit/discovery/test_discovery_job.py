@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from support.discovery_world import MI300X, discovery_cluster, model, template
+from support.discovery_cache import MI300X, discovery_cluster, model, template
 
 from aim_discovery.templates.gpu import hardware_summary, resolved_hardware
 from aim_discovery.templates.job import DiscoveryInputs

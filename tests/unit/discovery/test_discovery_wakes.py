@@ -1,19 +1,19 @@
-"""What wakes models and templates, and what leaves them alone (section 18)."""
+"""What enqueues models and templates, and what leaves them alone (section 18)."""
 
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.builders import NOW, make, owner
-from support.discovery_world import (
+from support.builders import make, owner
+from support.discovery_cache import (
     MI300X,
     SYSTEM,
+    DiscoveryCache,
     DiscoveryCluster,
-    DiscoveryWorld,
     cluster_model,
     cluster_template,
+    discovery_cache,
     discovery_cluster,
-    discovery_world,
     gpu_node,
     model,
     template,
@@ -39,12 +39,13 @@ from aim_domain.parts import (
 from controller_runtime import JsonObject, Key, Part, timestamp
 from controller_runtime.kinds import CONFIG_MAP, JOB
 from controller_runtime.kinds import NAMESPACE as NAMESPACE_KIND
+from controller_runtime.testing import NOW
 
 
 def woken(
-    cluster: DiscoveryWorld | DiscoveryCluster, part: Part[Any], before: JsonObject | None, after: JsonObject | None
+    cluster: DiscoveryCache | DiscoveryCluster, part: Part[Any], before: JsonObject | None, after: JsonObject | None
 ) -> set[str]:
-    """Who is woken by a change, other than the object itself."""
+    """Who is enqueued by a change, other than the object itself."""
     itself = f"{(after or before or {})['metadata']['name']}"
     found = all_woken(cluster.definition, cluster, part, before, after, now=cluster.now)
     own = next((one.controller for one in cluster.definition.reconcilers if one.part is part), None)
@@ -53,7 +54,7 @@ def woken(
 
 @pytest.mark.spec("DI-360", "DI-362", "DI-P39")
 def test_a_template_wakes_the_model_that_it_names() -> None:
-    cluster = discovery_world(model(), cluster_model())
+    cluster = discovery_cache(model(), cluster_model())
     pending, ready = template(), {**template(), "status": {"status": "Ready"}}
     assert woken(cluster, TEMPLATES, None, pending) == {"model:ml/qwen"}
     assert woken(cluster, TEMPLATES, pending, ready) == {"model:ml/qwen"}
@@ -65,7 +66,7 @@ def test_a_template_wakes_the_model_that_it_names() -> None:
 
 @pytest.mark.spec("DI-162", "DI-164", "DI-360")
 def test_a_model_wakes_its_templates_and_a_cluster_model_those_that_fall_back() -> None:
-    cluster = discovery_world(
+    cluster = discovery_cache(
         model("both"), template("own", "both"), template("fallback", "only"), cluster_template("shared", "only")
     )
     assert woken(cluster, MODELS, None, model("both")) == {"service-template:ml/own"}
@@ -79,7 +80,7 @@ def test_a_model_wakes_its_templates_and_a_cluster_model_those_that_fall_back() 
 @pytest.mark.spec("DI-360", "DI-361", "DI-P38")
 def test_configs_wake_those_whose_effective_name_it_is() -> None:
     other = {"runtimeConfigName": "other"}
-    cluster = discovery_world(model(), model("b", **other), template(), cluster_model(), cluster_template(**other))
+    cluster = discovery_cache(model(), model("b", **other), template(), cluster_model(), cluster_template(**other))
     local = make(AIM_RUNTIME_CONFIG, "default", spec={})
     assert woken(cluster, RUNTIME_CONFIGS, None, local) == {"model:ml/qwen", "service-template:ml/tpl"}
     shared = make(AIM_CLUSTER_RUNTIME_CONFIG, "default", spec={})
@@ -90,7 +91,7 @@ def test_configs_wake_those_whose_effective_name_it_is() -> None:
     assert woken(cluster, CLUSTER_RUNTIME_CONFIGS, shared, {**shared, "status": {"conditions": []}}) == set()
 
 
-def woken_by_node(cluster: DiscoveryWorld, node: JsonObject) -> set[str]:
+def woken_by_node(cluster: DiscoveryCache, node: JsonObject) -> set[str]:
     """Templates whose last pass read what this version of a node changes."""
     parts: tuple[Part[Any], ...] = (TEMPLATES, CLUSTER_TEMPLATES)
     names = [(part, str(one["metadata"]["name"])) for part in parts for one in cluster.all(part)]
@@ -104,7 +105,7 @@ def test_nodes_wake_only_templates_that_need_a_gpu_and_only_by_what_matters() ->
     profile = {"metadata": {"gpu": "MI300X", "gpuCount": 1}}
     found = {**template("discovered"), "status": {"resolvedHardware": MI300X, "profile": profile}}
     roomy = {"gpu": {"requests": 1, "minVram": "100Gi"}}
-    cluster = discovery_world(
+    cluster = discovery_cache(
         template("plain"),
         template("gpu", hardware=MI300X),
         found,
@@ -135,7 +136,7 @@ def job(owner_of: JsonObject, namespace: str = "ml", ended: str = "") -> JsonObj
 @pytest.mark.spec("DI-317", "DI-360")
 def test_a_job_wakes_its_template_and_when_it_ends_one_that_waits_for_a_slot() -> None:
     done = {**template("done"), "status": {"status": "Ready", "conditions": [{"type": "Ready", "status": "True"}]}}
-    cluster = discovery_world(template("waiting"), done)
+    cluster = discovery_cache(template("waiting"), done)
     own = cluster.stored[TEMPLATES, Key("ml", "done")]
     assert woken(cluster, DISCOVERY_JOBS, None, job(own)) == {"service-template:ml/done"}
     both = {"service-template:ml/done", "service-template:ml/waiting"}
@@ -143,7 +144,7 @@ def test_a_job_wakes_its_template_and_when_it_ends_one_that_waits_for_a_slot() -
     assert woken(cluster, DISCOVERY_JOBS, job(own), None) == both
     assert woken(cluster, DISCOVERY_JOBS, job(own, ended="Failed"), None) == {"service-template:ml/done"}
     shared = cluster_template()
-    cluster = discovery_world(shared)
+    cluster = discovery_cache(shared)
     assert woken(cluster, DISCOVERY_JOBS, None, job(shared, SYSTEM)) == {"cluster-service-template:tpl"}
 
 
@@ -159,11 +160,11 @@ def test_a_free_slot_wakes_the_oldest_only() -> None:
     young = [aged(template(f"young-{number}"), number) for number in range(20)]
     shared = aged(cluster_template("shared"), 1.5)
     active = [{**job(done), "metadata": {**job(done)["metadata"], "name": f"j{number}"}} for number in range(2)]
-    cluster = discovery_world(*young, shared, done, *active, max_discovery_jobs=5)
+    cluster = discovery_cache(*young, shared, done, *active, max_discovery_jobs=5)
     turn = {f"service-template:ml/{name}" for name in ("young-0", "young-1", "done")}
     ended = woken(cluster, DISCOVERY_JOBS, job(done), job(done, ended="Complete"))
     assert ended == {*turn, "cluster-service-template:shared"}
-    full = discovery_world(*young, shared, done, *active, max_discovery_jobs=2)
+    full = discovery_cache(*young, shared, done, *active, max_discovery_jobs=2)
     assert woken(full, DISCOVERY_JOBS, job(done), None) == {"service-template:ml/done"}
 
 
@@ -179,7 +180,7 @@ def test_a_pod_wakes_the_template_of_its_job() -> None:
 
 @pytest.mark.spec("DI-360")
 def test_owned_caches_and_profiles_wake_their_template() -> None:
-    cluster = discovery_world(template(), cluster_template())
+    cluster = discovery_cache(template(), cluster_template())
     own, shared = template(), cluster_template()
     cache = make(AIM_TEMPLATE_CACHE, "c", owners=[owner(own)])
     assert woken(cluster, TEMPLATE_CACHES, None, cache) == {"service-template:ml/tpl"}
@@ -190,7 +191,7 @@ def test_owned_caches_and_profiles_wake_their_template() -> None:
 
 @pytest.mark.spec("DI-010")
 def test_a_namespace_that_appears_or_goes_wakes_what_is_in_it() -> None:
-    cluster = discovery_world(model(), template())
+    cluster = discovery_cache(model(), template())
     here = make(NAMESPACE_KIND, "ml")
     everyone = {"model:ml/qwen", "service-template:ml/tpl"}
     assert woken(cluster, NAMESPACES, None, here) == everyone

@@ -2,7 +2,7 @@
 
 import pytest
 from support.builders import make
-from support.discovery_world import discovery_cluster, gpu_node, model, template
+from support.discovery_cache import discovery_cluster, gpu_node, model, template
 from support.summed import items_of
 
 from aim_discovery.templates.gpu import effective_requirement, gpu_component, node_affinity, requires_gpu

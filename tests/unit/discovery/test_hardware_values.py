@@ -1,7 +1,7 @@
 """Hardware of models, custom templates and profiles, value by value."""
 
 import pytest
-from support.discovery_world import model, template
+from support.discovery_cache import model, template
 
 from aim_discovery.models.custom_merge import cpu_resources, merge_hardware
 from aim_discovery.models.desired_templates import DesiredTemplate, custom_template_name, recommended_template_name

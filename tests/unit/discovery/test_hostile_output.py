@@ -73,13 +73,14 @@ def test_control_characters_and_markup_stay_data() -> None:
     assert len(dumps(profile)) < 2_000
 
 
-@pytest.mark.spec("CC-340", "FW-597")
+@pytest.mark.spec("CC-340", "FW-597", "DI-423")
 @pytest.mark.parametrize(
     "element",
     [
         {"profile": {"env_vars": {f"V{number}": "x" for number in range(257)}}},
         {"profile": {"env_vars": {"V": "x" * 65_537}}},
         {"profile": {"metadata": {"engine": "x" * 4097}}},
+        {"profile": {"metadata": {"gpu": "x" * 65}}},
         {"models": [MODEL] * 257},
         {"models": [{"name": "a/" + "b" * 4096, "source": "hf://a/b"}]},
     ],

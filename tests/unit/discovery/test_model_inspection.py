@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from support.builders import make
-from support.discovery_world import SYSTEM, DiscoveryCluster, cluster_model, discovery_cluster, effect_of, model
+from support.discovery_cache import SYSTEM, DiscoveryCluster, cluster_model, discovery_cluster, effect_of, model
 
 from aim_discovery.effect_kinds import EffectKind
 from aim_discovery.models.inspection import RetrySchedule, is_transient
@@ -41,7 +41,7 @@ def test_a_refusal_of_the_registry_degrades_the_model_and_makes_no_templates(rea
 
 
 @pytest.mark.spec("DI-377", "DI-093")
-def test_what_is_wrong_with_a_new_model_is_told_at_once() -> None:
+def test_what_is_wrong_with_a_new_model_is_reported_at_once() -> None:
     cluster = discovery_cluster(model(), model("unnamed", runtimeConfigName="nowhere"))
     effect = effect_of(cluster.run(MODELS, "qwen"), IMAGES)
     cluster.later(1)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from support.builders import condition, make, owner
-from support.discovery_world import (
+from support.discovery_cache import (
     MI300X,
     DiscoveryCluster,
     cluster_model,
@@ -348,11 +348,11 @@ def test_a_model_without_templates(expected: Expectation, state: str, reason: st
     assert (component.state, component.reason) == (state, reason)
 
 
-def told_of_templates(cluster: DiscoveryCluster) -> str:
+def reported_of_templates(cluster: DiscoveryCluster) -> str:
     conditions = cluster.status(MODELS, "qwen")["conditions"]
-    told = next(one for one in conditions if one["type"] == "ServiceTemplatesReady")
-    assert (told["status"], told["reason"]) == ("True", "NoTemplatesExpected")
-    return str(told["message"])
+    reported = next(one for one in conditions if one["type"] == "ServiceTemplatesReady")
+    assert (reported["status"], reported["reason"]) == ("True", "NoTemplatesExpected")
+    return str(reported["message"])
 
 
 @pytest.mark.spec("DI-420", "DI-103")
@@ -375,14 +375,14 @@ def told_of_templates(cluster: DiscoveryCluster) -> str:
 def test_an_image_that_recommends_nothing_is_stated_with_what_to_do(labels: JsonObject, words: str) -> None:
     cluster = discovery_cluster(model(image="a/b:1"))
     inspected(cluster, labels)
-    message = told_of_templates(cluster)
+    message = reported_of_templates(cluster)
     assert f"image a/b:1 {words}" in message
     assert "push the image with label com.amd.aim.model.recommendedDeployments" in message
     assert "spec.modelName" in message
     assert cluster.value(MODELS, "qwen") == "Ready"
     cluster.later(600)
     cluster.settle(MODELS, "qwen")
-    assert told_of_templates(cluster) == message
+    assert reported_of_templates(cluster) == message
 
 
 @pytest.mark.spec("DI-420")
@@ -400,7 +400,7 @@ def test_what_else_keeps_a_model_from_having_templates_is_stated(spec: JsonObjec
         cluster.settle(MODELS, "qwen")
     else:
         inspected(cluster)
-    assert words in told_of_templates(cluster)
+    assert words in reported_of_templates(cluster)
 
 
 @pytest.mark.spec("DI-420", "DI-059")
@@ -408,14 +408,14 @@ def test_a_config_that_switches_discovery_off_is_stated() -> None:
     config = make(AIM_CLUSTER_RUNTIME_CONFIG, "default", spec={"model": {"autoDiscovery": False}})
     cluster = discovery_cluster(model(), config)
     cluster.settle(MODELS, "qwen")
-    assert "model.autoDiscovery of the runtime config is false" in told_of_templates(cluster)
+    assert "model.autoDiscovery of the runtime config is false" in reported_of_templates(cluster)
 
 
 @pytest.mark.spec("DI-421", "DI-123")
 def test_recommendations_of_which_none_can_be_used_are_not_waited_for() -> None:
     cluster = discovery_cluster(model(imageMetadata=deployments({"metric": "speed"}, {"precision": "fp1"})))
     cluster.settle(MODELS, "qwen")
-    message = told_of_templates(cluster)
+    message = reported_of_templates(cluster)
     assert "metric 'speed' is not one of" in message
     assert "and 1 more" in message
     mixed = discovery_cluster(model(imageMetadata=deployments({"metric": "speed"}, {"metric": "latency"})))

@@ -2,7 +2,7 @@
 
 import pytest
 from support.builders import NAMESPACE, make
-from support.discovery_world import cluster_model, discovery_cluster, effect_of, model, template
+from support.discovery_cache import cluster_model, discovery_cluster, effect_of, model, template
 from support.old_objects import NAMESPACE_CONFIG
 
 from aim_discovery.effect_kinds import EffectKind

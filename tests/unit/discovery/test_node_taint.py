@@ -4,9 +4,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.builders import NOW, BuiltWorld, fact, make, world_of
+from support.builders import fact, make
 from support.deciding import decide
-from support.discovery_world import settings
+from support.discovery_cache import settings
 
 from aim_discovery.node_taint import Taints, with_taint
 from aim_discovery.service import definition
@@ -14,6 +14,7 @@ from aim_domain.kinds import KAIWO_CONFIG
 from aim_domain.parts import KAIWO_CONFIGS, NODES
 from controller_runtime import FACTS, EventType, JsonObject, Plan
 from controller_runtime.kinds import NODE
+from controller_runtime.testing import NOW, BuiltCache, cache_of
 
 SERVICE = definition(settings())
 [RECONCILER] = [one for one in SERVICE.reconcilers if one.part is NODES]
@@ -41,12 +42,12 @@ def node(
     return {**body, "status": {"capacity": capacity or {}}}
 
 
-def world(*objects: JsonObject) -> BuiltWorld:
-    return world_of((NODES, KAIWO_CONFIGS, FACTS), *objects, indexes=SERVICE.indexes[:0])
+def cache(*objects: JsonObject) -> BuiltCache:
+    return cache_of((NODES, KAIWO_CONFIGS, FACTS), *objects, indexes=SERVICE.indexes[:0])
 
 
 def planned(*objects: JsonObject) -> Plan:
-    built = world(*objects)
+    built = cache(*objects)
     return decide(RECONCILER, built.object(NODES, "", "gpu-1"), built.view(), NOW)
 
 
@@ -97,7 +98,7 @@ def test_the_oldest_config_decides() -> None:
 
 @pytest.mark.spec("RC-158")
 def test_nothing_is_taken_away_while_nobody_can_tell() -> None:
-    built = world(node(OURS))
+    built = cache(node(OURS))
     built.make_stale(KAIWO_CONFIGS)
     assert decide(RECONCILER, built.object(NODES, "", "gpu-1"), built.view(), NOW) == Plan()
 
@@ -125,8 +126,8 @@ def test_what_somebody_takes_away_again_is_put_back_less_and_less_often(again: i
     assert (early.effects, early.requeue_after) == ((), 1.0)
     plan = planned(node(), kaiwo(), written(wait, again))
     assert [effect.params.get("again") for effect in plan.effects] == [again + 1]
-    told = [(event.type, event.reason) for event in plan.events]
-    assert told == ([(EventType.WARNING, "GPUTaintRemoved")] if again >= 2 else [])
+    reported = [(event.type, event.reason) for event in plan.events]
+    assert reported == ([(EventType.WARNING, "GPUTaintRemoved")] if again >= 2 else [])
     assert all(f"{KEY}:NoSchedule" in event.message for event in plan.events)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from support.builders import terminated
-from support.discovery_world import (
+from support.discovery_cache import (
     SYSTEM,
     DiscoveryCluster,
     cluster_model,
@@ -100,9 +100,9 @@ def test_a_secret_that_can_not_be_read_is_tried_again_and_said() -> None:
     assert again.not_before == cluster.now + timedelta(seconds=60)
     assert cluster.value(TEMPLATES, "tpl") == "Failed"
     assert cluster.condition(TEMPLATES, "tpl", "AuthValid") == ("False", "AuthError")
-    told = {one["type"]: one for one in cluster.status(TEMPLATES, "tpl")["conditions"]}
-    assert told["DependenciesReachable"]["status"] == "False"
-    assert "ml/registry cannot be read: forbidden" in told["DependenciesReachable"]["message"]
+    reported = {one["type"]: one for one in cluster.status(TEMPLATES, "tpl")["conditions"]}
+    assert reported["DependenciesReachable"]["status"] == "False"
+    assert "ml/registry cannot be read: forbidden" in reported["DependenciesReachable"]["message"]
     read(cluster, "uid/1")
     cluster.run(TEMPLATES, "tpl")
     assert cluster.condition(TEMPLATES, "tpl", "DependenciesReachable") == ("True", "Reachable")

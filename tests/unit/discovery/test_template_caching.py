@@ -2,7 +2,7 @@
 
 import pytest
 from support.builders import make, owner
-from support.discovery_world import (
+from support.discovery_cache import (
     DiscoveryCluster,
     cluster_model,
     cluster_template,

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from support.discovery_world import (
+from support.discovery_cache import (
     DiscoveryCluster,
     cluster_model,
     cluster_template,

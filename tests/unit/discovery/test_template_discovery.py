@@ -4,16 +4,16 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.builders import NOW, condition, make, terminated, waiting
+from support.builders import condition, make, terminated, waiting
 from support.deciding import decide
-from support.discovery_world import (
+from support.discovery_cache import (
     MI300X,
     SYSTEM,
     DiscoveryCluster,
     cluster_model,
     cluster_template,
+    discovery_cache,
     discovery_cluster,
-    discovery_world,
     effect_of,
     gpu_node,
     model,
@@ -40,6 +40,7 @@ from controller_runtime import Category, ClassifiedError, JsonObject, Key
 from controller_runtime.kinds import EVENT
 from controller_runtime.kinds import NAMESPACE as NAMESPACE_KIND
 from controller_runtime.reconcile.child import same_status
+from controller_runtime.testing import NOW
 
 ELEMENT: JsonObject = {
     "profile": {"metadata": {"engine": "vllm", "gpu": "MI300X", "gpu_count": 1, "type": "general"}},
@@ -370,11 +371,11 @@ def test_what_refuses_the_pod_of_a_discovery_is_quoted() -> None:
     refused = {**make(EVENT, "e"), "reason": "FailedCreate", "message": words, "type": "Warning", **about}
     cluster.answer(effect, {"events": [refused]})
     cluster.settle(TEMPLATES, "tpl")
-    told = {one["type"]: one["message"] for one in cluster.status(TEMPLATES, "tpl")["conditions"]}
+    reported = {one["type"]: one["message"] for one in cluster.status(TEMPLATES, "tpl")["conditions"]}
     assert cluster.value(TEMPLATES, "tpl") == "Pending"
     assert cluster.condition(TEMPLATES, "tpl", "DiscoveryJobReady") == ("False", "FailedCreate")
-    assert words in told["DiscoveryJobReady"]
-    assert words in told["DiscoveryPodsReady"]
+    assert words in reported["DiscoveryJobReady"]
+    assert words in reported["DiscoveryPodsReady"]
 
 
 @pytest.mark.spec("DI-390")
@@ -507,8 +508,8 @@ def test_free_slots_go_to_the_oldest_template_of_both_scopes() -> None:
 
 @pytest.mark.spec("DI-010")
 def test_nothing_is_created_in_a_namespace_that_is_gone() -> None:
-    cluster = discovery_world(model(), template())
-    cluster.world.absorb_deleted(NAMESPACES, Key("", "ml"), "namespace-ml-uid", 0.0)
+    cluster = discovery_cache(model(), template())
+    cluster.cache.absorb_deleted(NAMESPACES, Key("", "ml"), "namespace-ml-uid", 0.0)
     assert cluster.plan(TEMPLATES, "tpl").children == ()
 
 
@@ -552,6 +553,6 @@ def test_backoffs_that_end_together_do_not_exceed_the_limit() -> None:
 def test_a_template_in_a_namespace_that_goes_away_holds_no_place() -> None:
     stuck = make(NAMESPACE_KIND, "a-stuck", deleting=NOW)
     first = {**template("a-first"), "metadata": {**template("a-first")["metadata"], "namespace": "a-stuck"}}
-    cluster = discovery_world(stuck, cluster_model(), first, template("b-second"), max_discovery_jobs=1)
+    cluster = discovery_cache(stuck, cluster_model(), first, template("b-second"), max_discovery_jobs=1)
     assert cluster.plan(TEMPLATES, "a-first", "a-stuck").children == ()
     assert len(cluster.plan(TEMPLATES, "b-second").children) == 1

@@ -2,7 +2,7 @@
 
 import pytest
 from support.builders import condition, make, owner, terminated, waiting
-from support.discovery_world import discovery_cluster, effect_of, model, template
+from support.discovery_cache import discovery_cluster, effect_of, model, template
 from support.template_jobs import SOURCES, fail, finish, new_jobs, started
 
 from aim_discovery.templates.attempts import Attempts

@@ -1,7 +1,7 @@
 """Scenarios of templates with a profile or a cache of their own."""
 
 import pytest
-from support.discovery_world import MI300X, discovery_cluster, model, template
+from support.discovery_cache import MI300X, discovery_cluster, model, template
 from support.template_jobs import SOURCES, finish, started
 
 from aim_domain import AIMTemplateCache

@@ -2,13 +2,13 @@
 
 import pytest
 from support.builders import condition, owner
-from support.discovery_world import (
+from support.discovery_cache import (
     MI300X,
     SYSTEM,
     cluster_model,
     cluster_template,
+    discovery_cache,
     discovery_cluster,
-    discovery_world,
     effect_of,
     gpu_node,
     model,
@@ -56,10 +56,10 @@ def test_health_that_follows_from_a_model(
 
 @pytest.mark.spec("DI-167", "AC-33")
 def test_a_model_without_an_image_is_of_no_use() -> None:
-    plan = discovery_world(model(image=""), template()).plan(TEMPLATES, "tpl")
+    plan = discovery_cache(model(image=""), template()).plan(TEMPLATES, "tpl")
     assert (plan.children, (plan.status or {})["status"]) == ((), "Failed")
-    told = {one["type"]: (one["status"], one["reason"]) for one in (plan.status or {})["conditions"]}
-    assert told["ModelReady"] == ("False", "ImageNotSpecified")
+    reported = {one["type"]: (one["status"], one["reason"]) for one in (plan.status or {})["conditions"]}
+    assert reported["ModelReady"] == ("False", "ImageNotSpecified")
 
 
 @pytest.mark.spec("DI-166", "DI-172", "DI-305")
@@ -255,13 +255,13 @@ def test_what_is_being_deleted_is_left_alone() -> None:
 @pytest.mark.spec("DI-354", "DI-355")
 def test_events_tell_what_became_of_a_template() -> None:
     cluster = discovery_cluster(model(), template(hardware={"gpu": {"requests": 1, "model": "MI355X"}}))
-    told = {(one.condition, one.type.value, one.reason) for one in cluster.run(TEMPLATES, "tpl").events}
-    assert ("GPUReady", "Warning", "GPUNotAvailable") in told
-    assert ("ModelReady", "Normal", "ModelFound") in told
+    reported = {(one.condition, one.type.value, one.reason) for one in cluster.run(TEMPLATES, "tpl").events}
+    assert ("GPUReady", "Warning", "GPUNotAvailable") in reported
+    assert ("ModelReady", "Normal", "ModelFound") in reported
     cluster.put(NODES, gpu_node("new", "75a3"))
-    told = {(one.condition, one.type.value, one.reason) for one in cluster.run(TEMPLATES, "tpl").events}
-    assert ("GPUReady", "Normal", "GPUAvailable") in told
-    assert not any(name == "ModelReady" for name, _, _ in told)
+    reported = {(one.condition, one.type.value, one.reason) for one in cluster.run(TEMPLATES, "tpl").events}
+    assert ("GPUReady", "Normal", "GPUAvailable") in reported
+    assert not any(name == "ModelReady" for name, _, _ in reported)
 
 
 @pytest.mark.spec("DI-055", "DI-053", "DI-054", "DI-226")

@@ -4,7 +4,7 @@ from itertools import count
 from typing import Any
 
 import pytest
-from support.builders import make, world_of
+from support.builders import make
 from support.summed import items_of
 
 from aim_domain import GPUS, MEMORY, MODELS, GpuInventory, inventory_of, of_model
@@ -14,6 +14,7 @@ from controller_runtime import Key
 from controller_runtime.core import Node
 from controller_runtime.kinds import NODE
 from controller_runtime.log.wire.part import GroupId
+from controller_runtime.testing import cache_of
 
 _count = count(100_000)
 
@@ -84,7 +85,7 @@ def test_unknown_devices_are_asked_for_literally() -> None:
 
 @pytest.mark.spec("FW-115", "FW-453", "DI-363")
 def test_only_what_nodes_say_of_their_gpus_matters() -> None:
-    world = world_of([NODES], indexes=[GPUS])
+    cache = cache_of([NODES], indexes=[GPUS])
     family = {"amd.com/gpu.family": "MI300X"}
     plain = make(NODE, "n", labels={**family, "zone": "a"}, status={"capacity": {"cpu": "4"}})
     memory, models, one = (GPUS.group(name) for name in (MEMORY, MODELS, of_model("MI300X")))
@@ -92,9 +93,9 @@ def test_only_what_nodes_say_of_their_gpus_matters() -> None:
     def changed(obj: dict[str, Any] | None) -> set[GroupId]:
         """The groups that a version of the node changes; ``None`` deletes it."""
         if obj is None:
-            changes = world.world.absorb_deleted(NODES, Key("", "n"), plain["metadata"]["uid"], 0.0)
+            changes = cache.cache.absorb_deleted(NODES, Key("", "n"), plain["metadata"]["uid"], 0.0)
         else:
-            changes = world.put(NODES, {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(next(_count))}})
+            changes = cache.put(NODES, {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(next(_count))}})
         return {group for change in changes for group in change.groups}
 
     assert changed(plain) == {memory, models, one}
@@ -107,7 +108,7 @@ def test_only_what_nodes_say_of_their_gpus_matters() -> None:
 
 @pytest.mark.spec("FW-453")
 def test_another_node_of_a_known_kind_says_nothing_new() -> None:
-    world = world_of([NODES], make(NODE, "a", labels={"amd.com/gpu.device-id": "74a1"}), indexes=[GPUS])
-    (change,) = world.put(NODES, make(NODE, "b", labels={"amd.com/gpu.device-id": "74a9"}))
+    cache = cache_of([NODES], make(NODE, "a", labels={"amd.com/gpu.device-id": "74a1"}), indexes=[GPUS])
+    (change,) = cache.put(NODES, make(NODE, "b", labels={"amd.com/gpu.device-id": "74a9"}))
     assert change.groups == set()
-    assert world.world.summary(GPUS, MODELS) == (GpuKind(model="MI300X"),)
+    assert cache.cache.summary(GPUS, MODELS) == (GpuKind(model="MI300X"),)

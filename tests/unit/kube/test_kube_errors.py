@@ -22,6 +22,8 @@ PROPERTIES = (
     "is_expired",
     "is_version_too_large",
     "is_namespace_terminating",
+    "is_definition_terminating",
+    "is_quota_exceeded",
     "is_admission_denial",
     "is_typed_patch_failure",
     "is_failed_json_patch_test",

@@ -14,8 +14,8 @@ from controller_runtime.kube.reflector_state import (
     Delete,
     Empty,
     Item,
-    Known,
-    Listed,
+    KnownVersions,
+    ListComplete,
     ListFrom,
     Listing,
     Page,
@@ -41,8 +41,8 @@ def item(obj: JsonObject) -> Item[JsonObject]:
     return Item(Identity.of(obj), obj)
 
 
-def listed(*objects: JsonObject, version: str, from_store: bool = False) -> Listed[JsonObject]:
-    return Listed(tuple(map(item, objects)), version, from_store)
+def listed(*objects: JsonObject, version: str, from_store: bool = False) -> ListComplete[JsonObject]:
+    return ListComplete(tuple(map(item, objects)), version, from_store)
 
 
 SOME = ((item(config_map("a")),),)
@@ -94,7 +94,7 @@ def test_way_on_after_an_error(
 
 
 def test_a_new_list_reports_what_vanished_and_nothing_else() -> None:
-    known = Known(CONFIG_MAP)
+    known = KnownVersions(CONFIG_MAP)
     assert known.replace(listed(config_map("a", 1), config_map("b", 2), version="3")) == ()
 
     deleted = known.replace(listed(config_map("b", 8), config_map("c", 9), version="10"))
@@ -110,7 +110,7 @@ def test_a_new_list_reports_what_vanished_and_nothing_else() -> None:
 
 
 def test_a_name_reused_during_a_gap_is_a_deletion_of_the_former_object() -> None:
-    known = Known(CONFIG_MAP)
+    known = KnownVersions(CONFIG_MAP)
     known.replace(listed(config_map("a", 1, uid="old"), version="1"))
 
     deleted = known.replace(listed(config_map("a", 5, uid="new"), version="6"))
@@ -119,7 +119,7 @@ def test_a_name_reused_during_a_gap_is_a_deletion_of_the_former_object() -> None
 
 
 def test_watch_events_keep_the_names_up_to_date() -> None:
-    known = Known(CONFIG_MAP)
+    known = KnownVersions(CONFIG_MAP)
     a1, a2 = config_map("a", 1), config_map("a", 2)
 
     assert known.take(WatchEvent(WatchEventType.ADDED, a1)) == Upsert(a1, "1")
@@ -133,7 +133,7 @@ def test_watch_events_keep_the_names_up_to_date() -> None:
 
 
 def test_an_object_that_leaves_the_selection_has_the_version_at_which_it_left() -> None:
-    known = Known(CONFIG_MAP)
+    known = KnownVersions(CONFIG_MAP)
     known.take(WatchEvent(WatchEventType.ADDED, config_map("a", 1, colour="red")))
 
     left = known.take(WatchEvent(WatchEventType.DELETED, config_map("a", 4, colour="red")))
@@ -144,7 +144,7 @@ def test_an_object_that_leaves_the_selection_has_the_version_at_which_it_left() 
 @pytest.mark.parametrize("obj", [{}, {"metadata": {}}, {"metadata": {"resourceVersion": "1"}}])
 def test_an_event_that_says_nothing_is_refused(obj: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="without"):
-        Known(CONFIG_MAP).take(WatchEvent(WatchEventType.ADDED, obj))
+        KnownVersions(CONFIG_MAP).take(WatchEvent(WatchEventType.ADDED, obj))
 
 
 def test_versions_compare_as_numbers() -> None:

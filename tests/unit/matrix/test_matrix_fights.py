@@ -5,7 +5,7 @@ from matrix.r13_fights import MANAGER, MOST, judged
 
 from controller_runtime import JsonObject
 
-TOLD: JsonObject = {
+REPORTED: JsonObject = {
     "type": "Reconciled",
     "status": "False",
     "reason": "FieldConflict",
@@ -20,11 +20,11 @@ def obj(*conditions: JsonObject) -> JsonObject:
 
 @pytest.mark.spec("FW-812", "FW-814")
 def test_a_fight_without_pauses_without_name_or_with_many_events_is_reported() -> None:
-    assert judged(MOST, obj(TOLD), [EVENT], MANAGER) == []
-    assert judged(MOST + 1, obj(TOLD), [EVENT], MANAGER) == ["reverted 10 times in 30 s"]
-    [unnamed] = judged(1, obj({**TOLD, "message": "contested"}), [EVENT], MANAGER)
+    assert judged(MOST, obj(REPORTED), [EVENT], MANAGER) == []
+    assert judged(MOST + 1, obj(REPORTED), [EVENT], MANAGER) == ["reverted 10 times in 30 s"]
+    [unnamed] = judged(1, obj({**REPORTED, "message": "contested"}), [EVENT], MANAGER)
     assert unnamed.startswith("not one condition")
     [absent] = judged(1, obj(), [EVENT], MANAGER)
     assert absent.startswith("not one condition")
-    assert judged(1, obj(TOLD), [EVENT, EVENT], MANAGER) == ["2 Events of one fight"]
-    assert judged(1, obj(TOLD), [], MANAGER) == ["0 Events of one fight"]
+    assert judged(1, obj(REPORTED), [EVENT, EVENT], MANAGER) == ["2 Events of one fight"]
+    assert judged(1, obj(REPORTED), [], MANAGER) == ["0 Events of one fight"]

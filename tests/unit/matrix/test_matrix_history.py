@@ -1,11 +1,11 @@
-"""A world that has lived through a random part of the history, and one made from the present: the same plans."""
+"""A cache that has lived through a random part of the history, and one made from the present: the same plans."""
 
 import random
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
-from matrix.r11_history import _in_order, _plans, _present_of, _some_of, _world
+from matrix.r11_history import _cache, _in_order, _plans, _present_of, _some_of
 from support.builders import make
 from support.serving import aim_service
 from support.versions import version_of
@@ -49,8 +49,8 @@ def test_plans_depend_on_the_present_alone(seed: int) -> None:
     chance = random.Random(seed)
     past = history()[: chance.randint(1, 7)]
     routing = definition(AimSettings())
-    lived = _plans(routing, _world(routing, _some_of(past, chance)), NOW)
-    assert lived == _plans(routing, _world(routing, _present_of(past)), NOW)
+    lived = _plans(routing, _cache(routing, _some_of(past, chance)), NOW)
+    assert lived == _plans(routing, _cache(routing, _present_of(past)), NOW)
 
 
 def test_a_version_that_is_logged_late_or_again_is_not_the_present() -> None:
@@ -64,6 +64,6 @@ def test_a_version_that_is_logged_late_or_again_is_not_the_present() -> None:
 
 def test_another_present_makes_another_plan() -> None:
     routing = definition(AimSettings())
-    before, after = (_plans(routing, _world(routing, history()[:length]), NOW) for length in (3, 4))
+    before, after = (_plans(routing, _cache(routing, history()[:length]), NOW) for length in (3, 4))
     assert before.keys() == after.keys()
     assert before != after

@@ -30,16 +30,16 @@ def write(at: float, client: str, status: int = 200) -> Written:
 
 
 @pytest.mark.spec("FW-473")
-def test_a_write_of_a_process_that_does_not_hold_the_lease_is_told() -> None:
+def test_a_write_of_a_process_that_does_not_hold_the_lease_is_reported() -> None:
     taken_over = [lease(0, "serving", "aim-serving-0"), lease(20, "serving-1", "aim-serving-1_x")]
     good = [write(1, "serving"), write(21, "serving-1"), write(22, "serving", status=409), write(23, "routing")]
     assert acting_without_lease([*good, *taken_over], NAMES) == []
-    [told] = acting_without_lease([*good, *taken_over, write(24, "serving")], NAMES)
-    assert "serving patch pods ns/p 200 while aim-serving-1_x led" in told
+    [reported] = acting_without_lease([*good, *taken_over, write(24, "serving")], NAMES)
+    assert "serving patch pods ns/p 200 while aim-serving-1_x led" in reported
 
 
 @pytest.mark.spec("FW-661")
-def test_a_successor_leads_from_its_first_lease_on_and_is_told_when_it_comes_late() -> None:
+def test_a_successor_leads_from_its_first_lease_on_and_is_reported_when_it_comes_late() -> None:
     before = [lease(1, "serving", "aim-serving-0_x"), lease(2, "serving-1", "aim-serving-0_x")]
     taken = [lease(18, "serving-1", "aim-serving-1_y"), lease(20, "serving-1", "aim-serving-1_y")]
     assert led_after([*before, *taken], "serving", 3) == 15
@@ -59,7 +59,7 @@ def seen(kind: str, generation: int, *, deleted: bool = False, uid: str = "u") -
 
 
 @pytest.mark.spec("FW-473")
-def test_a_status_that_falls_back_and_a_child_that_is_deleted_are_told() -> None:
+def test_a_status_that_falls_back_and_a_child_that_is_deleted_are_reported() -> None:
     assert regressions([seen("AIMService", 1), seen("AIMService", 2), seen("Pod", 0, deleted=True)]) == []
     assert regressions([seen("AIMService", 2), seen("AIMService", 1, uid="another")]) == []
     assert regressions([seen("AIMService", 2), seen("AIMService", 1)]) == [
@@ -69,7 +69,7 @@ def test_a_status_that_falls_back_and_a_child_that_is_deleted_are_told() -> None
 
 
 @pytest.mark.parametrize(
-    ("after", "told"),
+    ("after", "reported"),
     [
         (Usage(7, 57.0, 40), []),
         (Usage(7, 59.0, 30), ["serving grew by 9.0 MiB, to 59"]),
@@ -77,8 +77,8 @@ def test_a_status_that_falls_back_and_a_child_that_is_deleted_are_told() -> None
         (Usage(8, 40.0, 20), ["serving died: process 7 is now 8"]),
     ],
 )
-def test_a_process_that_holds_more_than_before_or_is_another_one_is_told(after: Usage, told: list[str]) -> None:
-    assert grown({"serving": Usage(7, 50.0, 30)}, {"serving": after}) == told
+def test_a_process_that_holds_more_than_before_or_is_another_one_is_reported(after: Usage, reported: list[str]) -> None:
+    assert grown({"serving": Usage(7, 50.0, 30)}, {"serving": after}) == reported
 
 
 def child(kind: str, name: str, *, mode: str = "Shared", owned: bool = False, maker: str = "chat") -> JsonObject:
@@ -154,13 +154,13 @@ def test_only_names_nothing_that_does_not_exist() -> None:
 
 
 @pytest.mark.spec("FW-474")
-def test_a_poison_that_is_written_at_rest_or_tried_too_often_is_told() -> None:
+def test_a_poison_that_is_written_at_rest_or_tried_too_often_is_reported() -> None:
     before = [write(1, "serving"), *(write(2, "serving", status=409) for _ in range(12))]
     quiet = [*before, lease(20, "serving", "aim-serving-0"), write(21, "kserve")]
     assert restless({"serving": 12, "routing": 0}, quiet, len(before)) == []
-    [told] = restless({"serving": 0, "routing": 0}, [*quiet, write(22, "routing")], len(before))
-    assert told.startswith("written at rest: ")
-    assert "routing patch pods" in told
+    [reported] = restless({"serving": 0, "routing": 0}, [*quiet, write(22, "routing")], len(before))
+    assert reported.startswith("written at rest: ")
+    assert "routing patch pods" in reported
     assert restless({"serving": 13}, before, len(before)) == ["serving tried 13 times in the first minute"]
     assert restless({"serving": 0}, [*before[:5], write(30, "serving", status=422)], 5) == []
     refused = [*before, write(3, "serving", status=409)]

@@ -29,8 +29,11 @@ def story(first: int, suffix: str, *, replicas: int = 1, state: str = "Running")
         "Pod", f"download-{suffix}-x{first:04}", first + 2, owner=child, status={"phase": "Running", "podIP": suffix}
     )
     pod["metadata"]["generateName"] = f"download-{suffix}-"
-    told = {"type": "Ready", "status": "True", "lastTransitionTime": f"2026-01-01T00:00:{first:02}Z"}
-    service["status"]["conditions"] = [told, {"type": "A", "status": "True", "message": f"by {UID.format(first + 1)}"}]
+    reported = {"type": "Ready", "status": "True", "lastTransitionTime": f"2026-01-01T00:00:{first:02}Z"}
+    service["status"]["conditions"] = [
+        reported,
+        {"type": "A", "status": "True", "message": f"by {UID.format(first + 1)}"},
+    ]
     return [service, child, pod]
 
 
@@ -43,7 +46,7 @@ def test_two_runs_of_the_same_story_are_equal() -> None:
 
 @pytest.mark.spec("FW-471")
 @pytest.mark.parametrize(
-    ("other", "told"),
+    ("other", "reported"),
     [
         (story(40, "f6e5d4c3b2", replicas=2), "Job ns/download-<hash>: .spec.replicas: 1 became 2"),
         (story(40, "f6e5d4c3b2", state="Failed"), "AIMService ns/chat: .status.status: 'Running' became 'Failed'"),
@@ -51,19 +54,19 @@ def test_two_runs_of_the_same_story_are_equal() -> None:
         ([*story(40, "f6e5d4c3b2"), obj("Job", "download-0011223344", 50)], "extra: Job ns/download-<hash> <2>"),
     ],
 )
-def test_whatever_else_differs_is_told(other: list[JsonObject], told: str) -> None:
-    assert told in differences(normalised(story(1, "0a1b2c3d4e")), normalised(other))
+def test_whatever_else_differs_is_reported(other: list[JsonObject], reported: str) -> None:
+    assert reported in differences(normalised(story(1, "0a1b2c3d4e")), normalised(other))
 
 
 def test_a_failure_that_is_over_is_no_difference_and_one_that_lasts_is() -> None:
     failed = {"reason": "ModelLoadFailed", "exitCode": 143}
 
-    def told(transition: str, **more: JsonObject) -> JsonObject:
+    def reported(transition: str, **more: JsonObject) -> JsonObject:
         return obj("InferenceService", "own", 1, status={"modelStatus": {"transitionStatus": transition, **more}})
 
-    clean = normalised([told("UpToDate")])
-    assert differences(clean, normalised([told("UpToDate", lastFailureInfo=failed)])) == []
-    [difference] = differences(clean, normalised([told("BlockedByFailedLoad", lastFailureInfo=failed)]))
+    clean = normalised([reported("UpToDate")])
+    assert differences(clean, normalised([reported("UpToDate", lastFailureInfo=failed)])) == []
+    [difference] = differences(clean, normalised([reported("BlockedByFailedLoad", lastFailureInfo=failed)]))
     assert "transitionStatus: 'UpToDate' became 'BlockedByFailedLoad'" in difference
 
 

@@ -3,9 +3,9 @@
 import pytest
 from matrix.oracle import ObjectKey, key_of
 from matrix.plans import behind
-from support.world_objects import entry_of, widget, widgets
+from support.cache_objects import entry_of, widget, widgets
 
-from controller_runtime import JsonObject, World
+from controller_runtime import Cache, JsonObject
 
 PART = widgets()
 
@@ -15,21 +15,21 @@ def identified(**labels: str) -> JsonObject:
 
 
 def test_what_the_bus_holds_as_the_api_server_does_is_not_behind() -> None:
-    world, present = World([PART]), identified(colour="red")
-    world.put(entry_of(PART, present, 1), 0)
+    cache, present = Cache([PART]), identified(colour="red")
+    cache.put(entry_of(PART, present, 1), 0)
     newer = {**present, "metadata": {**present["metadata"], "resourceVersion": "9", "managedFields": [{}]}}
-    assert behind(world, {key_of(newer): newer}) == []
+    assert behind(cache, {key_of(newer): newer}) == []
 
 
-def test_an_object_that_the_bus_lacks_is_told() -> None:
+def test_an_object_that_the_bus_lacks_is_reported() -> None:
     present = identified()
-    assert behind(World([PART]), {key_of(present): present}) == [f"no {key_of(present)} on the bus"]
+    assert behind(Cache([PART]), {key_of(present): present}) == [f"no {key_of(present)} on the bus"]
     other = {**present, "kind": "Other"}
-    assert behind(World([PART]), {key_of(other): other}) == []
+    assert behind(Cache([PART]), {key_of(other): other}) == []
 
 
 @pytest.mark.parametrize("other", [identified(colour="blue"), {**identified(colour="red"), "more": 1}])
-def test_an_object_that_is_another_on_the_bus_is_told(other: JsonObject) -> None:
-    world = World([PART])
-    world.put(entry_of(PART, identified(colour="red"), 1), 0)
-    assert behind(world, {ObjectKey(PART.kind.kind, "ns", "a"): other}) == [f"another {key_of(other)} on the bus"]
+def test_an_object_that_is_another_on_the_bus_is_reported(other: JsonObject) -> None:
+    cache = Cache([PART])
+    cache.put(entry_of(PART, identified(colour="red"), 1), 0)
+    assert behind(cache, {ObjectKey(PART.kind.kind, "ns", "a"): other}) == [f"another {key_of(other)} on the bus"]

@@ -23,8 +23,8 @@ from controller_runtime import JsonObject
     ],
 )
 def test_an_old_value_that_another_one_keeps_out_is_named(kind: str, spec: JsonObject, field: str) -> None:
-    _, told = migrated(kind, spec)
-    assert (Weight.CONFLICT, field) in told
+    _, reported = migrated(kind, spec)
+    assert (Weight.CONFLICT, field) in reported
 
 
 @pytest.mark.spec("RC-146", "RC-147")
@@ -55,11 +55,11 @@ def test_a_difference_shows_no_credentials() -> None:
         },
         "spec": {"env": [{"name": "HF_TOKEN", "value": secret}, {"name": "PLACE", "valueFrom": {"fieldRef": {}}}]},
     }
-    told = difference(settle(new, there))
-    assert "HF_TOKEN" in told
-    assert "fieldRef" in told
-    assert "+  routing:" in told
-    assert secret not in told
+    reported = difference(settle(new, there))
+    assert "HF_TOKEN" in reported
+    assert "fieldRef" in reported
+    assert "+  routing:" in reported
+    assert secret not in reported
 
 
 @pytest.mark.spec("RC-141")

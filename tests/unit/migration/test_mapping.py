@@ -60,10 +60,10 @@ def test_fields_of_models_that_have_kept_their_name() -> None:
 
 @pytest.mark.spec("RC-132")
 @pytest.mark.parametrize("kind", ["AIMModel", "AIMServiceTemplate", "AIMService"])
-def test_other_gpus_are_copied_and_told(kind: str) -> None:
-    spec, told = migrated(kind, {"resources": {"limits": {"nvidia.com/gpu": "1"}}})
+def test_other_gpus_are_copied_and_reported(kind: str) -> None:
+    spec, reported = migrated(kind, {"resources": {"limits": {"nvidia.com/gpu": "1"}}})
     assert spec["resources"] == {"limits": {"nvidia.com/gpu": "1"}}
-    assert told == {(Weight.CHANGED, "spec.resources.limits[nvidia.com/gpu]")}
+    assert reported == {(Weight.CHANGED, "spec.resources.limits[nvidia.com/gpu]")}
 
 
 @pytest.mark.spec("RC-133")
@@ -114,9 +114,9 @@ def test_fields_of_services_that_have_kept_their_name() -> None:
     ],
 )
 def test_path_templates_name_the_fields_of_today(spec: JsonObject, old_path: str, new_path: str) -> None:
-    today, told = migrated("AIMService", {**spec, "routing": {"pathTemplate": old_path}})
+    today, reported = migrated("AIMService", {**spec, "routing": {"pathTemplate": old_path}})
     assert today["routing"]["pathTemplate"] == new_path
-    assert told == {(Weight.CHANGED, "spec.routing.pathTemplate")}
+    assert reported == {(Weight.CHANGED, "spec.routing.pathTemplate")}
 
 
 @pytest.mark.spec("RC-133")
@@ -131,20 +131,20 @@ def test_a_gpu_selector_is_hardware_today() -> None:
     selector = {"count": 2, "model": "MI300X", "resourceName": "amd.com/gpu"}
     gpu = {"requests": 2, "model": "MI300X", "resourceName": "amd.com/gpu"}
     assert migrated("AIMServiceTemplate", {"gpuSelector": selector}) == ({"hardware": {"gpu": gpu}}, set())
-    today, told = migrated("AIMService", {"overrides": {"gpuSelector": selector, "metric": "latency"}})
+    today, reported = migrated("AIMService", {"overrides": {"gpuSelector": selector, "metric": "latency"}})
     assert today == {"overrides": {"metric": "latency", "hardware": {"gpu": gpu}}}
-    assert not told
+    assert not reported
 
 
 @pytest.mark.spec("RC-135")
 def test_model_sources_of_templates() -> None:
     source = {"name": "org/model", "source": "hf://org/model", "sizeBytes": 12}
-    today, told = migrated("AIMServiceTemplate", {"aimImageName": "m", "modelSources": [source]})
+    today, reported = migrated("AIMServiceTemplate", {"aimImageName": "m", "modelSources": [source]})
     assert today == {
         "modelName": "m",
         "modelSources": [{"modelId": "org/model", "sourceUri": "hf://org/model", "size": 12}],
     }
-    assert not told
+    assert not reported
 
 
 @pytest.mark.spec("RC-134", "RC-012", "RC-S26")
@@ -162,10 +162,10 @@ def test_runtime_configs(kind: str) -> None:
         "imagePullSecrets": [{"name": "pull"}],
         "serviceAccountName": "runner",
     }
-    today, told = migrated(kind, spec)
+    today, reported = migrated(kind, spec)
     storage = {"defaultStorageClassName": "fast", "pvcHeadroomPercent": 0}
     assert today == {**kept, "model": {"autoDiscovery": False}, "storage": storage}
-    assert told == {
+    assert reported == {
         (LOST, "spec.imagePullSecrets"),
         (LOST, "spec.serviceAccountName"),
         (LOST, "spec.model.creationScope"),
@@ -405,9 +405,9 @@ def test_what_the_old_operator_made_is_made_anew() -> None:
 @pytest.mark.spec("RC-146")
 def test_a_field_without_a_place_is_named_and_not_written() -> None:
     spec = {"image": IMAGE, "custom": {"hardware": {"gpu": {"model": "MI300X", "vendor": "amd"}}}, "colour": "red"}
-    today, told = migrated("AIMModel", spec)
+    today, reported = migrated("AIMModel", spec)
     assert today == {"image": IMAGE, "custom": {"hardware": {"gpu": {"model": "MI300X"}}}}
-    assert told == {(LOST, "spec.colour"), (LOST, "spec.custom.hardware.gpu.vendor")}
+    assert reported == {(LOST, "spec.colour"), (LOST, "spec.custom.hardware.gpu.vendor")}
 
 
 @pytest.mark.spec("RC-140")

@@ -3,13 +3,14 @@
 from datetime import timedelta
 
 import pytest
-from support.builders import NOW, condition, owner
+from support.builders import condition, owner
 from support.model_sources import DEFINITION, AtWork, Scene, cond, message, model, outcome, selected, source
 from support.woken import woken
 
 from aim_domain.parts import CLUSTER_MODELS, MODEL_SOURCES
 from aim_model_sync.outcome import SyncOutcome
 from controller_runtime import EventType, JsonObject, Plan
+from controller_runtime.testing import NOW
 
 FOUND: JsonObject = {"conditions": [condition("ImageMetadataReady", True, "ImageMetadataFound", since=NOW)]}
 
@@ -59,9 +60,9 @@ def test_an_image_that_does_not_exist_degrades_the_source_and_is_named() -> None
         assert "1 of 2 selectors failed: [1] org/nope:1: NotFound: AIMClusterModel org-nope-1-" in message(plan, type_)
         assert "manifest unknown" in message(plan, type_)
     assert cond(plan, "Syncing") == ("False", "SyncCompleted")
-    (told,) = (event for event in plan.events if event.reason == "ImageNotResolved")
-    assert told.type is EventType.WARNING
-    assert "[1] org/nope:1: NotFound" in told.message
+    (reported,) = (event for event in plan.events if event.reason == "ImageNotResolved")
+    assert reported.type is EventType.WARNING
+    assert "[1] org/nope:1: NotFound" in reported.message
     # No registry is asked for it, now or sooner than without it.
     assert plan.effects == ()
     assert plan.requeue_after is not None
@@ -191,9 +192,9 @@ def test_each_of_many_images_is_named() -> None:
         report(scene, text, refused())
     plan = heard(scene)
     assert all(text in message(plan, "Ready") for text in texts)
-    told = [event.message for event in plan.events if event.reason == "ImageNotResolved"]
-    assert len(told) == len(texts)
-    assert all(any(text in one for one in told) for text in texts)
+    reported = [event.message for event in plan.events if event.reason == "ImageNotResolved"]
+    assert len(reported) == len(texts)
+    assert all(any(text in one for one in reported) for text in texts)
 
 
 @pytest.mark.spec("MS-392")
@@ -222,10 +223,10 @@ def test_a_name_that_another_image_has_stays_in_the_way() -> None:
 @pytest.mark.spec("MS-245", "MS-391")
 def test_a_verdict_wakes_the_source_and_other_news_of_a_model_does_not() -> None:
     given = listing("org/a:1")
-    world, one = Scene(given).synced(pinned("org/a:1")).world, model("org/a:1", owners=[owner(given)])
+    cache, one = Scene(given).synced(pinned("org/a:1")).cache, model("org/a:1", owners=[owner(given)])
 
     def woken_by(before: JsonObject, after: JsonObject) -> set[str]:
-        return woken(DEFINITION, world, CLUSTER_MODELS, before, after)
+        return woken(DEFINITION, cache, CLUSTER_MODELS, before, after)
 
     bad, again = {**one, "status": refused()}, {**one, "status": {**refused(), "status": "Failed"}}
     assert woken_by(one, bad) == {"cluster-model-source:catalog"}

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 
 import pytest
-from support.builders import NOW, fact, owner
+from support.builders import fact, owner
 from support.model_sources import (
     BROKEN,
     DEFINITION,
@@ -26,6 +26,7 @@ from support.woken import Awake
 from aim_domain.parts import CLUSTER_MODELS, MODEL_SOURCES
 from aim_model_sync.effect_kinds import PULL_SECRETS, SERVICE_NAME, SYNC
 from controller_runtime import Category, ClassifiedError, Key
+from controller_runtime.testing import NOW
 
 
 @pytest.mark.spec(
@@ -127,7 +128,7 @@ def test_pinned_selectors_alone_say_nothing_about_registries() -> None:
 
 
 @pytest.mark.spec("MS-165", "MS-336", "MS-348")
-def test_a_missing_secret_is_told_once_per_sync() -> None:
+def test_a_missing_secret_is_reported_once_per_sync() -> None:
     problem = {"name": "pull", "reason": "SecretNotFound", "message": "Secret aim-system/pull: does not exist"}
     refused = selected("org/a", code="AuthFailed")
     result = outcome(refused, secret_problems=[problem], secrets=[{"name": "pull"}])
@@ -154,7 +155,7 @@ def test_a_changed_secret_brings_a_sync() -> None:
     def seen(version: str, when: datetime) -> None:
         about = {"secrets": [{"name": "pull", "uid": version, "resourceVersion": version}]}
         key = scene.obj["metadata"]["uid"]
-        scene.world.put(
+        scene.cache.put(
             facts_part(), fact(SERVICE_NAME, PULL_SECRETS, key, scene.obj, MODEL_SOURCES, outcome=about, observed=when)
         )
 
@@ -180,7 +181,7 @@ def test_failed_creations_are_reported_and_tried_again_without_the_registry() ->
     assert cond(report, "DependenciesReachable") == ("False", "InfrastructureError")
     assert "1 model could not be created: create of AIMClusterModel x failed: 503" in message(report, "Ready")
     assert report.retry is not None
-    scene.world.put(MODEL_SOURCES, {**scene.obj, "status": report.status})
+    scene.cache.put(MODEL_SOURCES, {**scene.obj, "status": report.status})
     retry = scene.reconcile(NOW + timedelta(seconds=2))
     assert images(retry) == ["org/a:2"]
     assert retry.effects == ()
@@ -200,7 +201,7 @@ def test_a_source_whose_every_creation_failed_has_failed() -> None:
 @pytest.mark.spec("MS-283", "MS-306", "MS-334")
 def test_models_that_are_not_known_keep_anything_from_being_created() -> None:
     scene = Scene(source(syncing())).synced(outcome(selected("org/a", "org/a:1")))
-    scene.world.make_stale(CLUSTER_MODELS)
+    scene.cache.make_stale(CLUSTER_MODELS)
     patient = scene.reconcile()
     assert (patient.children, patient.status) == ((), None)
     assert patient.retry is not None
@@ -210,8 +211,8 @@ def test_models_that_are_not_known_keep_anything_from_being_created() -> None:
     assert cond(plan, "DependenciesReachable") == ("False", "InfrastructureError")
     assert plan.status is not None
     assert plan.status["status"] == "Degraded"
-    scene.world.world.mark(CLUSTER_MODELS, fresh=True)
-    scene.world.put(MODEL_SOURCES, {**scene.obj, "status": plan.status})
+    scene.cache.cache.mark(CLUSTER_MODELS, fresh=True)
+    scene.cache.put(MODEL_SOURCES, {**scene.obj, "status": plan.status})
     assert images(scene.reconcile(NOW + timedelta(seconds=12))) == ["org/a:1"]
 
 
@@ -229,13 +230,13 @@ def test_models_of_an_earlier_source_of_the_name_are_waited_for(late: int) -> No
         "waiting until garbage collection has removed 1 model of an earlier source of this name, first org-a-1"
     )
     assert {event.type.value for event in plan.events} <= {"Normal"}
-    scene.world.put(MODEL_SOURCES, {**scene.obj, "status": plan.status})
+    scene.cache.put(MODEL_SOURCES, {**scene.obj, "status": plan.status})
     again = scene.reconcile(NOW + timedelta(seconds=late + 1))
     assert again.status == plan.status, "waiting writes nothing anew"
-    world = scene.world.world
-    entry = world.get(CLUSTER_MODELS, Key("", "org-a-1"))
+    cache = scene.cache.cache
+    entry = cache.get(CLUSTER_MODELS, Key("", "org-a-1"))
     assert entry is not None
-    awake = Awake(DEFINITION, scene.world, NOW + timedelta(seconds=late + 1))
+    awake = Awake(DEFINITION, scene.cache, NOW + timedelta(seconds=late + 1))
     assert awake.delete(CLUSTER_MODELS, entry.key) == {"cluster-model-source": {Key("", "catalog")}}
     assert images(scene.reconcile(NOW + timedelta(seconds=late + 2))) == ["org/a:1"]
 
@@ -253,7 +254,7 @@ def test_a_sync_that_could_not_ask_kubernetes_is_tried_again() -> None:
         attempts=1,
         observed=FINISHED,
     )
-    scene.world.put(facts_part(), body)
+    scene.cache.put(facts_part(), body)
     plan = scene.reconcile()
     assert cond(plan, "DependenciesReachable") == ("False", "InfrastructureError")
     assert plan.requeue_after is not None

@@ -1,10 +1,10 @@
-"""Model sources over time: generations, restarts, edits, and what wakes them."""
+"""Model sources over time: generations, restarts, edits, and what enqueues them."""
 
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.builders import NOW, condition, make, owner
+from support.builders import condition, make, owner
 from support.model_sources import (
     DEFINITION,
     RECONCILER,
@@ -28,6 +28,7 @@ from aim_model_sync.effect_kinds import SYNC
 from aim_model_sync.outcome import SyncOutcome
 from controller_runtime import Change, JsonObject, Key
 from controller_runtime.log.wire.version import Entry, Version
+from controller_runtime.testing import NOW
 
 
 @pytest.mark.spec("MS-243", "MS-251", "MS-292")
@@ -87,7 +88,7 @@ def test_a_result_counts_although_the_start_of_its_sync_was_not_stored(generatio
     assert (later.children, later.effects) == ((), ()), "once"
 
 
-# Wakes
+# Enqueues
 
 
 def change(before: JsonObject | None, after: JsonObject | None, part: Any) -> Change[Any]:
@@ -103,11 +104,11 @@ def change(before: JsonObject | None, after: JsonObject | None, part: Any) -> Ch
 @pytest.mark.spec("MS-245", "MS-246", "MS-316", "MS-S105")
 def test_only_the_coming_and_going_of_models_wakes_their_source() -> None:
     given = source()
-    world, one = Scene(given).world, model("org/a:1", owners=[owner(given)])
+    cache, one = Scene(given).cache, model("org/a:1", owners=[owner(given)])
     noted, other = {**one, "status": {"status": "Ready"}}, model("org/a:2", labels={}, owners=[])
 
     def woken_by(before: JsonObject | None, after: JsonObject | None) -> set[str]:
-        return woken(DEFINITION, world, CLUSTER_MODELS, before, after)
+        return woken(DEFINITION, cache, CLUSTER_MODELS, before, after)
 
     assert woken_by(None, one) == {"cluster-model-source:catalog"}
     assert woken_by(one, None) == {"cluster-model-source:catalog"}
@@ -198,7 +199,7 @@ def test_conditions_keep_their_time_and_appear_only_when_needed() -> None:
 
 
 @pytest.mark.spec("MS-345")
-def test_what_stands_is_told_once_per_sync() -> None:
+def test_what_stands_is_reported_once_per_sync() -> None:
     scene = AtWork(source(syncing())).synced(outcome(selected("org/a", code="NotFound")))
     first = scene.reconcile()
     assert [event for event in first.events if event.condition == "FiltersReady"]

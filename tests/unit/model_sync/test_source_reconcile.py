@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from support.builders import NOW, make, owner
+from support.builders import make, owner
 from support.model_sources import (
     AtWork,
     Scene,
@@ -22,6 +22,7 @@ from aim_domain.kinds import AIM_CLUSTER_MODEL_SOURCE, AIM_CLUSTER_RUNTIME_CONFI
 from aim_domain.parts import CLUSTER_MODELS, MODEL_SOURCES
 from aim_model_sync.effect_kinds import SYNC
 from controller_runtime import Child, JsonObject, Plan, WriteMode
+from controller_runtime.testing import NOW
 
 # Starting
 
@@ -87,7 +88,7 @@ def test_an_unusable_spec_asks_no_registry(spec: JsonObject, words: str) -> None
         assert words in message(plan, type_)
     assert cond(plan, "Degraded") == ("True", "InvalidSpec")
     assert cond(plan, "Syncing") == ("False", "AwaitingFirstSync")
-    scene.world.put(MODEL_SOURCES, {**scene.obj, "status": plan.status})
+    scene.cache.put(MODEL_SOURCES, {**scene.obj, "status": plan.status})
     assert scene.reconcile(NOW + timedelta(hours=9)).status == plan.status
 
 

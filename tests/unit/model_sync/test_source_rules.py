@@ -3,7 +3,7 @@
 from typing import Final
 
 import pytest
-from support.builders import NOW, condition, make
+from support.builders import condition, make
 from support.model_sources import (
     BROKEN,
     DEFINITION,
@@ -27,6 +27,7 @@ from aim_model_sync.codes import AUTH, CONFIGURATION, OUTAGE, TRANSIENT, Code, S
 from aim_model_sync.reconcile import build_model
 from aim_model_sync.selectors import SelectorText, resolve
 from controller_runtime import JsonObject, Plan
+from controller_runtime.testing import NOW
 from oci_registry import RegistryErrorCode
 
 # Code → whether it is retried soon, and the condition that it turns.
@@ -220,7 +221,7 @@ def test_an_official_image_of_docker_hub() -> None:
 
 @pytest.mark.spec("MS-260")
 def test_a_trigger_for_a_source_that_is_gone_finds_nothing() -> None:
-    """Its last model goes after it: the key may be woken, and there is nothing to be decided."""
+    """Its last model goes after it: the key may be enqueued, and there is nothing to be decided."""
     ghost: JsonObject = {
         "apiVersion": "aim.eai.amd.com/v1alpha1",
         "kind": "AIMClusterModelSource",
@@ -230,6 +231,6 @@ def test_a_trigger_for_a_source_that_is_gone_finds_nothing() -> None:
     }
     orphan = model("org/a:1", labels={"aim.eai.amd.com/model-source": "ghost"}, owners=[ghost])
     scene = Scene(source())
-    assert woken(DEFINITION, scene.world, CLUSTER_MODELS, orphan, None) == set()
-    assert scene.world.view().get(RECONCILER.part, None, "ghost").value is None
+    assert woken(DEFINITION, scene.cache, CLUSTER_MODELS, orphan, None) == set()
+    assert scene.cache.view().get(RECONCILER.part, None, "ghost").value is None
     assert scene.reconcile(NOW).status is not None

@@ -6,7 +6,7 @@ from support.builders import make, owner
 from aim_domain import AIMClusterModel
 from aim_domain.kinds import AIM_CLUSTER_MODEL, AIM_CLUSTER_MODEL_SOURCE
 from aim_model_sync.catalogue import controllers
-from aim_model_sync.conditions import counted, shortened, some
+from aim_model_sync.conditions import count_of, shortened, some
 
 
 @pytest.mark.spec("MS-281")
@@ -21,7 +21,11 @@ def test_the_first_five_names_and_how_many_more(names: str, text: str) -> None:
 @pytest.mark.spec("MS-280")
 def test_a_text_is_cut_at_its_limit() -> None:
     assert (shortened("abc", 3), shortened("abcd", 3)) == ("abc", "ab…")
-    assert (counted(0, "model"), counted(1, "model"), counted(2, "model")) == ("0 models", "1 model", "2 models")
+    assert (count_of(0, "model"), count_of(1, "model"), count_of(2, "model")) == (
+        "0 models",
+        "1 model",
+        "2 models",
+    )
 
 
 @pytest.mark.spec("MS-175", "MS-240")

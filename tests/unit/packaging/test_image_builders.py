@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from aim_domain.services import SERVICES
 from aim_packaging.images import bases
 from aim_packaging.images.bases import Bases, bases_for, local_bases
 from aim_packaging.images.builders import Build, Builder, ImagesError, find_builder
@@ -104,7 +105,7 @@ def test_the_broker_has_the_name_that_the_chart_gives_it() -> None:
     name = broker_name(ROOT / "deploy/charts/aim-engine/values.yaml")
     assert name.startswith("docker.io/library/nats:")
     assert Build(Path("f"), Path(), name, "t").tag == name
-    assert len(NAMES) == 7
+    assert set(NAMES) == {*SERVICES, "downloader", "cli"}
 
 
 def test_a_snapshot_has_what_a_build_is_sent_with_other_modes_and_nothing_of_a_working_copy(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 from aim_domain.metric_catalogue import ALL
-from aim_local.stack import SERVICES
+from aim_domain.services import SERVICES
 from aim_packaging import scraping
 from aim_packaging.alerts import ALERTS, RUNBOOKS, rules
 from aim_packaging.dashboards import DASHBOARDS, Dashboard, dashboard_json
@@ -129,7 +129,7 @@ def test_a_dashboard_is_what_grafana_reads(dashboard: Dashboard) -> None:
 
 
 @pytest.mark.spec("FW-560")
-def test_every_metric_is_told_once_with_its_meaning() -> None:
+def test_every_metric_is_reported_once_with_its_meaning() -> None:
     names = [one.name for one in ALL]
     assert len(set(names)) == len(names)
     for one in ALL:

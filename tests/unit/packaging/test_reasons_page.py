@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from support.told_reasons import all_words, told_reasons
+from support.reported_reasons import all_words, reported_reasons
 
 from aim_cli.why.command import REMEDIES
 from aim_domain.component_names import COMPONENT_ORDER
@@ -20,7 +20,7 @@ _SECTION = re.compile(r"^## (.+?)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 def test_every_reason_that_the_code_tells_is_explained_once() -> None:
     names = [reason.name for reason in ALL]
     assert len(names) == len(set(names))
-    assert {name: files for name, files in told_reasons().items() if name not in names} == {}
+    assert {name: files for name, files in reported_reasons().items() if name not in names} == {}
 
 
 @pytest.mark.spec("FW-692")
@@ -32,10 +32,10 @@ def test_no_reason_is_explained_that_nobody_tells() -> None:
 
 @pytest.mark.spec("FW-692")
 def test_every_condition_of_every_kind_is_explained() -> None:
-    told = {type_ for kind in COMPONENT_ORDER for type_ in reasons_page.conditions_of(kind)}
-    assert told == CONDITIONS.keys()
+    reported = {type_ for kind in COMPONENT_ORDER for type_ in reasons_page.conditions_of(kind)}
+    assert reported == CONDITIONS.keys()
     shown = reasons_page.page()
-    assert [type_ for type_ in told if f"| `{type_}` |" not in shown] == []
+    assert [type_ for type_ in reported if f"| `{type_}` |" not in shown] == []
     assert [one.name for one in ALL if f"| `{one.name}` |" not in shown] == []
 
 

@@ -19,7 +19,7 @@ def test_the_pages_are_up_to_date() -> None:
 
 
 @pytest.mark.spec("FW-651")
-def test_what_is_changed_missing_or_too_much_is_told(tmp_path: Path) -> None:
+def test_what_is_changed_missing_or_too_much_is_reported(tmp_path: Path) -> None:
     write(tmp_path)
     assert outdated(tmp_path) == []
     (tmp_path / "settings.md").write_text("changed", encoding="utf-8")

@@ -55,9 +55,9 @@ def _is_key(name: str, value: str) -> bool:
 @pytest.mark.spec("FW-691")
 def test_what_users_set_is_never_refused() -> None:
     yours = labels_page.page().partition("## Annotations that you set")[2].partition("\n## ")[0]
-    told = set(re.findall(r"^\| `([^`]+)` \|", yours, re.MULTILINE))
-    assert labels.ANNOTATION_PAUSED in told
-    assert told.isdisjoint({*reserved.LABELS, *reserved.ANNOTATIONS})
+    reported = set(re.findall(r"^\| `([^`]+)` \|", yours, re.MULTILINE))
+    assert labels.ANNOTATION_PAUSED in reported
+    assert reported.isdisjoint({*reserved.LABELS, *reserved.ANNOTATIONS})
 
 
 @pytest.mark.spec("FW-691")

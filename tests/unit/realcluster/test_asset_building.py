@@ -171,16 +171,16 @@ def test_a_changed_pin_makes_another_folder(tmp_path: Path, monkeypatch: pytest.
         ("something else", "run the command by hand"),
     ],
 )
-def test_what_go_says_is_told_with_advice(said: str, advice: str) -> None:
-    told = reason(f"go: downloading x v1\n{said}\n")
-    assert said in told
-    assert advice in told
-    assert "\n" not in told
+def test_what_go_says_is_reported_with_advice(said: str, advice: str) -> None:
+    reported = reason(f"go: downloading x v1\n{said}\n")
+    assert said in reported
+    assert advice in reported
+    assert "\n" not in reported
 
 
-def test_an_error_told_as_json_is_found() -> None:
-    told = reason('{\n\t"Path": "x",\n\t"Error": "x@v1: module lookup disabled by GOPROXY=off"\n}\n')
-    assert told.startswith('"x@v1: module lookup disabled by GOPROXY=off"; check that the Go module proxy')
+def test_an_error_reported_as_json_is_found() -> None:
+    reported = reason('{\n\t"Path": "x",\n\t"Error": "x@v1: module lookup disabled by GOPROXY=off"\n}\n')
+    assert reported.startswith('"x@v1: module lookup disabled by GOPROXY=off"; check that the Go module proxy')
 
 
 def test_without_go_one_line_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,21 +7,21 @@ from typing import Any
 import pytest
 from support.used_permissions import Permission, Seldom, faults, granted, main, needed, note, unused
 
-from aim_local.realcluster.users import User, user_name
+from aim_local.realcluster.users import user_name
 
-SERVING = user_name(User.SERVING)
+SERVING = user_name("serving")
 
 
 def event(verb: str, resource: str, *, code: int = 200, **more: Any) -> dict[str, Any]:
     what, _, subresource = resource.partition("/")
     reference = {"resource": what, "apiGroup": "aim.eai.amd.com", "name": "a", "subresource": subresource}
     allowed = {"authorization.k8s.io/decision": "allow"}
-    told = {"user": {"username": SERVING}, "verb": verb, "objectRef": reference, "annotations": allowed}
-    return {**told, "responseStatus": {"code": code}, **more}
+    reported = {"user": {"username": SERVING}, "verb": verb, "objectRef": reference, "annotations": allowed}
+    return {**reported, "responseStatus": {"code": code}, **more}
 
 
-def verbs(told: dict[str, Any]) -> list[tuple[str, str]]:
-    return [(one.verb, one.resource) for one in needed(told)]
+def verbs(reported: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(one.verb, one.resource) for one in needed(reported)]
 
 
 @pytest.mark.spec("FW-506")

@@ -22,6 +22,26 @@ TERMINATING = ApiError("POST /x", 403, "Forbidden", "no", causes=(StatusCause("N
     [
         (api(500, message="failed to create typed patch object (x)"), Category.INVALID_SPEC, "InvalidSpec"),
         (api(403, message='admission webhook "x" denied the request: y'), Category.INVALID_SPEC, "AdmissionDenied"),
+        (
+            api(403, message='c "x" is forbidden: create not allowed while custom resource definition is terminating'),
+            Category.INFRASTRUCTURE,
+            "NotFound",
+        ),
+        (
+            api(403, message='claims "x" is forbidden: exceeded quota: team, requested: claims=1, limited: claims=0'),
+            Category.INFRASTRUCTURE,
+            "QuotaExceeded",
+        ),
+        (
+            api(403, message='claims "x" is forbidden: maximum storage usage is 1Gi, but request is 2Gi'),
+            Category.INVALID_SPEC,
+            "AdmissionDenied",
+        ),
+        (
+            api(403, message='jobs.batch is forbidden: User "a" cannot create resource "jobs" in API group "batch"'),
+            Category.AUTH,
+            "Forbidden",
+        ),
         (api(404), Category.MISSING_DOWNSTREAM, "NotFound"),
         (api(401), Category.AUTH, "Unauthorized"),
         (api(403), Category.AUTH, "Forbidden"),

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from support.builders import NOW, make, world_of
+from support.builders import make
 from support.deciding import decide
 
 from aim_domain import AIMService, kinds, labels
@@ -29,6 +29,7 @@ from controller_runtime.core import Namespace
 from controller_runtime.reconcile.decide import Decision, Interceptor, Proceed
 from controller_runtime.reconcile.plan import NOTHING
 from controller_runtime.reconcile.record import is_nothing, plan_to_json
+from controller_runtime.testing import NOW, cache_of
 
 SERVICES = Part("aimservices", kinds.AIM_SERVICE)
 CONFIG_MAPS = Part("configmaps", kinds.CONFIG_MAP)
@@ -38,7 +39,7 @@ STALE = Delete(SERVICES, "ml", "cache", "u", "unused")
 
 
 def plan_of(clean_up: Plan | None = None, *, finalizer: str | None = FINALIZER, **metadata: Any) -> Plan:
-    world = world_of([SERVICES], make(kinds.AIM_SERVICE, "chat", **metadata))
+    cache = cache_of([SERVICES], make(kinds.AIM_SERVICE, "chat", **metadata))
 
     def finalize(_obj: AIMService, _view: View, _now: datetime) -> Plan | None:
         return clean_up
@@ -46,7 +47,7 @@ def plan_of(clean_up: Plan | None = None, *, finalizer: str | None = FINALIZER, 
     reconciler = Reconciler(
         "service", SERVICES, lambda _obj, _view, _now: REGULAR, finalizer=finalizer, finalize=finalize
     )
-    return decide(reconciler, world.object(SERVICES, "ml", "chat"), world.view(), NOW)
+    return decide(reconciler, cache.object(SERVICES, "ml", "chat"), cache.view(), NOW)
 
 
 @pytest.mark.spec("FW-181", "FW-190", "FW-411", "FW-P13")
@@ -83,7 +84,7 @@ class Watching(Interceptor):
 @pytest.mark.parametrize("deleting", [None, NOW], ids=["reconcile", "finalize"])
 @pytest.mark.parametrize("raises", [False, True], ids=["plan", "exception"])
 def test_whatever_is_decided_interceptors_see_it(deleting: datetime | None, *, raises: bool) -> None:
-    world = world_of([SERVICES], make(kinds.AIM_SERVICE, "chat", finalizers=[FINALIZER], deleting=deleting))
+    cache = cache_of([SERVICES], make(kinds.AIM_SERVICE, "chat", finalizers=[FINALIZER], deleting=deleting))
 
     def look(_obj: AIMService, view: View, _now: datetime) -> Plan:
         view.get(SERVICES, "ml", "other")
@@ -94,8 +95,8 @@ def test_whatever_is_decided_interceptors_see_it(deleting: datetime | None, *, r
     reconciler = Reconciler("service", SERVICES, look, finalizer=FINALIZER, finalize=look)
     seen: list[str] = []
     with pytest.raises(RuntimeError) if raises else nullcontext():
-        obj = world.object(SERVICES, "ml", "chat")
-        decide(reconciler, obj, world.view(), NOW, Watching("outer", seen), Watching("inner", seen))
+        obj = cache.object(SERVICES, "ml", "chat")
+        decide(reconciler, obj, cache.view(), NOW, Watching("outer", seen), Watching("inner", seen))
     assert seen == ["outer before", "inner before", "inner after ['ml/other']", "outer after ['ml/other']"]
 
 
@@ -141,7 +142,7 @@ def test_after_the_clean_up_the_finalizer_goes() -> None:
     [(Category.AUTH, "Forbidden", True), (Category.INFRASTRUCTURE, "Timeout", False)],
 )
 def test_a_forbidden_clean_up_does_not_keep_the_object(category: Category, reason: str, given_up: bool) -> None:
-    world = world_of([SERVICES], make(kinds.AIM_SERVICE, "chat", finalizers=[FINALIZER], deleting=NOW))
+    cache = cache_of([SERVICES], make(kinds.AIM_SERVICE, "chat", finalizers=[FINALIZER], deleting=NOW))
     reconciler = Reconciler(
         "service",
         SERVICES,
@@ -149,8 +150,8 @@ def test_a_forbidden_clean_up_does_not_keep_the_object(category: Category, reaso
         finalizer=FINALIZER,
         finalize=lambda _obj, _view, _now: Plan(deletes=(STALE,)),
     )
-    view = world.view(ClassifiedError(category, reason, "no"))
-    plan = decide(reconciler, world.object(SERVICES, "ml", "chat"), view, NOW)
+    view = cache.view(ClassifiedError(category, reason, "no"))
+    plan = decide(reconciler, cache.object(SERVICES, "ml", "chat"), view, NOW)
     assert bool(plan.patches) is given_up
     assert bool(plan.deletes) is not given_up
 

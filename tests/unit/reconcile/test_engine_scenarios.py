@@ -62,7 +62,7 @@ def see(
     )
 
 
-def told(result: Evaluation) -> dict[str, tuple[str, str]]:
+def reported(result: Evaluation) -> dict[str, tuple[str, str]]:
     return {one.type: (one.status.value, one.reason) for one in result.conditions}
 
 
@@ -154,7 +154,7 @@ FAILED, DEGRADED = StatusValue.FAILED, StatusValue.DEGRADED
 )  # fmt: skip
 def test_what_comes_of_an_error(component: Component, outcome: Outcome) -> None:
     result = see(component)
-    found = told(result)
+    found = reported(result)
     assert (result.status, result.may_apply, result.retry is not None) == (
         outcome.status,
         outcome.may_apply,
@@ -173,7 +173,7 @@ WAS_READY = (("ModelReady", True, "ModelResolved"), ("Ready", True, "AllComponen
 def test_inside_the_grace_period() -> None:
     before = stored(*WAS_READY)
     result = see(model(TIMEOUT), before=before, status=StatusValue.READY)
-    assert told(result)["DependenciesReachable"] == ("False", "InfrastructureError")
+    assert reported(result)["DependenciesReachable"] == ("False", "InfrastructureError")
     for was in before:
         (kept,) = (one for one in result.conditions if one.type == was.type)
         assert (kept.status, kept.reason, kept.last_transition_time) == (
@@ -190,7 +190,7 @@ def test_inside_the_grace_period() -> None:
 def test_the_grace_period_ends(ago: float, over: bool) -> None:
     before = (*stored(*WAS_READY), *stored(("DependenciesReachable", False, "InfrastructureError"), ago=ago))
     result = see(model(TIMEOUT), before=before, status=StatusValue.READY)
-    assert (told(result)["ModelReady"][0], result.status) == (
+    assert (reported(result)["ModelReady"][0], result.status) == (
         ("False", StatusValue.DEGRADED) if over else ("True", StatusValue.READY)
     )
 
@@ -199,8 +199,8 @@ def test_the_grace_period_ends(ago: float, over: bool) -> None:
 def test_recovery_inside_the_grace_period() -> None:
     before = (*stored(*WAS_READY), *stored(("DependenciesReachable", False, "InfrastructureError"), ago=5))
     result = see(MODEL, before=before, status=StatusValue.READY)
-    assert told(result)["DependenciesReachable"] == ("True", "Reachable")
-    assert told(result)["ModelReady"] == ("True", "ModelResolved")
+    assert reported(result)["DependenciesReachable"] == ("True", "Reachable")
+    assert reported(result)["ModelReady"] == ("True", "ModelResolved")
     assert result.status is StatusValue.READY
 
 
@@ -215,7 +215,7 @@ def test_recovery_inside_the_grace_period() -> None:
 )
 def test_what_was_wrong_stays_as_a_trace(type_: str, was: str, becomes: str) -> None:
     result = see(MODEL, before=stored((type_, False, was), ("Ready", False, was)), status=StatusValue.FAILED)
-    assert told(result)[type_] == ("True", becomes)
+    assert reported(result)[type_] == ("True", becomes)
     assert {event.type for event in result.events if event.condition == type_} == {EventType.NORMAL}
 
 
@@ -243,7 +243,7 @@ def test_who_is_waited_for(components: list[Component], status: StatusValue) -> 
     result = see(*components)
     assert result.status is status
     if components[-1].reason == "PodsPending":
-        assert told(result)["InferenceServicePodsReady"] == ("False", "PodsPending")
+        assert reported(result)["InferenceServicePodsReady"] == ("False", "PodsPending")
 
 
 @pytest.mark.spec("FW-S13")
@@ -304,7 +304,7 @@ def test_the_words_of_a_retry_are_the_same_whatever_the_causes(number: int) -> N
 def test_an_empty_result_leaves_no_trace_in_either_of_two_passes() -> None:
     empty = Component("", State.READY)
     first = see(MODEL, empty)
-    assert set(told(first)) == {"ModelReady", "Ready"}
+    assert set(reported(first)) == {"ModelReady", "Ready"}
     later = evaluate(
         COMPONENT_ORDER["AIMService"],
         (empty, MODEL),
@@ -319,9 +319,9 @@ def test_an_empty_result_leaves_no_trace_in_either_of_two_passes() -> None:
 @pytest.mark.spec("FW-S20", "FW-P03")
 def test_what_is_not_reported_any_more_holds_nothing_down() -> None:
     first = see(MODEL, Component("HPA", State.FAILED, "HPANotFound", dependency=DOWN))
-    assert told(first)["Ready"] == ("False", "HPANotFound")
+    assert reported(first)["Ready"] == ("False", "HPANotFound")
     second = see(MODEL, before=first.conditions, status=first.status)
-    assert told(second) == {"ModelReady": ("True", "ModelResolved"), "Ready": ("True", "AllComponentsReady")}
+    assert reported(second) == {"ModelReady": ("True", "ModelResolved"), "Ready": ("True", "AllComponentsReady")}
 
 
 @pytest.mark.spec("FW-S21", "FW-P16")
@@ -334,5 +334,5 @@ def test_every_condition_names_the_generation_that_it_is_about() -> None:
 @pytest.mark.spec("FW-P07")
 def test_a_lack_of_resources_fails_the_component_alone() -> None:
     result = see(Component("Cache", errors=(error(Category.RESOURCE_EXHAUSTION, "StorageFull"),), is_input=True))
-    assert told(result) == {"CacheReady": ("False", "StorageFull"), "Ready": ("False", "StorageFull")}
+    assert reported(result) == {"CacheReady": ("False", "StorageFull"), "Ready": ("False", "StorageFull")}
     assert (result.status, result.may_apply, result.retry) == (StatusValue.FAILED, True, None)

@@ -65,9 +65,11 @@ def transition(condition: str, reason: str, message: str = "m") -> Event:
 
 @pytest.mark.spec("FW-121")
 def test_normal_transitions_of_one_pass_share_an_event() -> None:
-    told = Event(EventType.NORMAL, "TemplateNameConflict", "taken")
-    together, *alone = bundles([event(), transition("ModelReady", "ModelResolved"), told, transition("A", "B", "c")])
-    assert alone == [(event(),), (told,)]
+    reported = Event(EventType.NORMAL, "TemplateNameConflict", "taken")
+    together, *alone = bundles(
+        [event(), transition("ModelReady", "ModelResolved"), reported, transition("A", "B", "c")]
+    )
+    assert alone == [(event(),), (reported,)]
     one = combined(together)
     assert (one.reason, one.message) == ("B", "ModelReady=True ModelResolved: m; A=True B: c")
 
@@ -92,8 +94,8 @@ def test_a_warning_that_is_summed_up_goes_out_once_with_the_reason_of_its_compon
     assert (one.reason, one.standing) == ("InvalidImageReference", False)
     [one] = [combined(sharing) for sharing in bundles(summed[::2])]
     assert one.reason == "InvalidSpec"
-    told = warning("", "InvalidQuota", standing=True)
-    [one] = [combined(sharing) for sharing in bundles([summed[0], told])]
+    reported = warning("", "InvalidQuota", standing=True)
+    [one] = [combined(sharing) for sharing in bundles([summed[0], reported])]
     assert (one.reason, one.standing) == ("InvalidQuota", False)
 
 

@@ -234,10 +234,10 @@ def test_one_condition_and_one_event_name_manager_field_and_remedy() -> None:
         assert status is not None
         return status["conditions"][-1], event is not None
 
-    told, first = tell([])
+    reported, first = tell([])
     assert first
-    assert (told["type"], told["status"], told["reason"]) == ("Reconciled", "False", "FieldConflict")
-    before = {**told, "lastTransitionTime": "2025-01-01T00:00:00Z"}
+    assert (reported["type"], reported["status"], reported["reason"]) == ("Reconciled", "False", "FieldConflict")
+    before = {**reported, "lastTransitionTime": "2025-01-01T00:00:00Z"}
     again, second = tell([before])
     assert (again, second) == (before, False)
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from controller_runtime import (
-    UNTOLD,
+    UNREPORTED,
     Category,
     ClassifiedError,
     Component,
@@ -63,7 +63,7 @@ def pods(evaluation: Evaluation) -> tuple[str, str] | None:
 
 @pytest.mark.spec("FW-510", "FW-511")
 @pytest.mark.parametrize(
-    ("reason", "age", "told", "again"),
+    ("reason", "age", "reported", "again"),
     [
         ("PodsPending", 0.5, ("PodsPending", "as told"), 1.5),
         ("PodsPending", 2, ("PodsStarting", "it runs"), None),
@@ -72,12 +72,12 @@ def pods(evaluation: Evaluation) -> tuple[str, str] | None:
         (None, 0.5, ("PodsStarting", "it runs"), None),
     ],
 )
-def test_a_step_is_told_once_it_has_lasted(
-    reason: str | None, age: float, told: tuple[str, str], again: float | None
+def test_a_step_is_reported_once_it_has_lasted(
+    reason: str | None, age: float, reported: tuple[str, str], again: float | None
 ) -> None:
     step = STARTING.hold_for(SPAN, since=NOW - timedelta(seconds=age), over=STEPS)
     evaluation = seen(step, before=() if reason is None else (stored(reason),))
-    assert (pods(evaluation), planned(evaluation).requeue_after) == (told, again)
+    assert (pods(evaluation), planned(evaluation).requeue_after) == (reported, again)
     assert planned(evaluation).status is not None
 
 
@@ -98,8 +98,8 @@ def test_an_error_that_has_still_to_be_explained_is_none_yet() -> None:
 
 
 @pytest.mark.spec("FW-510", "FW-513")
-def test_what_was_never_told_only_counts() -> None:
-    step = STARTING.hold_for(SPAN, since=NOW, over={UNTOLD: State.PROGRESSING})
+def test_what_was_never_reported_only_counts() -> None:
+    step = STARTING.hold_for(SPAN, since=NOW, over={UNREPORTED: State.PROGRESSING})
     evaluation = seen(JOB, step)
     assert (pods(evaluation), evaluation.status) == (None, StatusValue.PROGRESSING)
     assert evaluation.conditions[-1].message == "Waiting for Job"
@@ -109,8 +109,8 @@ def test_what_was_never_told_only_counts() -> None:
 
 @pytest.mark.spec("FW-511")
 def test_the_first_hold_that_ends_is_looked_at_also_when_an_error_is_retried() -> None:
-    early = STARTING.hold_for(SPAN, since=NOW - timedelta(seconds=1), over={UNTOLD: State.PROGRESSING})
-    late = JOB.hold_for(SPAN, since=NOW, over={UNTOLD: State.PROGRESSING})
+    early = STARTING.hold_for(SPAN, since=NOW - timedelta(seconds=1), over={UNREPORTED: State.PROGRESSING})
+    late = JOB.hold_for(SPAN, since=NOW, over={UNREPORTED: State.PROGRESSING})
     assert planned(seen(early, late)).requeue_after == 1
     retried = planned(seen(early, late, failure=AWAY))
     assert (retried.retry is None, retried.retry_within) == (False, 1)
@@ -172,7 +172,7 @@ READY = Component("Job", State.READY, dependency=DOWN)
 @pytest.mark.parametrize(
     "said", [JOB, ABSENT, STARTING, Component("Job", State.PENDING, "Waiting", "for somebody", dependency=DOWN)]
 )
-def test_of_a_new_object_nothing_is_told_while_something_is_under_way(said: Component) -> None:
+def test_of_a_new_object_nothing_is_reported_while_something_is_under_way(said: Component) -> None:
     plan = first_status(said)
     assert (plan.status, plan.events, plan.requeue_after) == (None, (), 1)
     assert first_status(said, age=2).status is not None
@@ -193,7 +193,7 @@ def test_of_a_new_object_nothing_is_told_while_something_is_under_way(said: Comp
         ),
     ],
 )
-def test_what_is_ready_wrong_or_not_available_is_told_at_once(said: Component) -> None:
+def test_what_is_ready_wrong_or_not_available_is_reported_at_once(said: Component) -> None:
     plan = first_status(said)
     assert plan.status is not None
     assert plan.events
@@ -201,10 +201,10 @@ def test_what_is_ready_wrong_or_not_available_is_told_at_once(said: Component) -
 
 @pytest.mark.spec("FW-518", "AR-485")
 def test_only_the_first_status_waits_and_not_that_of_who_waits_for_room() -> None:
-    told = Condition(
+    reported = Condition(
         type="Ready", status=ConditionStatus.FALSE, reason="Progressing", message="", observed_generation=1
     )
-    assert first_status(JOB, before=(told,)).status is not None
+    assert first_status(JOB, before=(reported,)).status is not None
     assert first_status(JOB, progressing=("NamespaceQuotaExceeded", "no room")).status is not None
     of_others = stored("PodsStarting")
     assert first_status(JOB, before=(of_others,)).status is None, "another service may have told its part"

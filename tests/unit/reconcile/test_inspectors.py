@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.builders import EARLIER, NOW, condition, make, owner, pod, terminated, waiting
+from support.builders import EARLIER, condition, make, owner, pod, terminated, waiting
 
 from aim_domain import (
     LogRequest,
@@ -15,13 +15,14 @@ from aim_domain import (
     inspect_pods,
     inspect_pvc,
     is_job_finished,
-    shown_of_pod,
+    pod_predicate,
     wanted_logs,
 )
 from aim_domain.pods.log_patterns import LogGroup, excerpt, match_log
 from controller_runtime import Category, Component, Part, State
 from controller_runtime.core import Event, Job, PersistentVolumeClaim, Pod
 from controller_runtime.kinds import EVENT, JOB, PERSISTENT_VOLUME_CLAIM, POD
+from controller_runtime.testing import NOW
 
 PODS = Part("pods", POD)
 CRASHING = waiting("engine", "CrashLoopBackOff", restarts=4, last_exit=139)
@@ -312,7 +313,7 @@ def test_a_pending_pod_is_explained_by_its_events(history: list[str], state: Sta
 )
 def test_significant_pod_changes(after: Pod, matters: bool) -> None:
     before = pod("a", "Running", waiting("x", "ContainerCreating"))
-    assert (shown_of_pod(before) != shown_of_pod(after)) is matters
+    assert (pod_predicate(before) != pod_predicate(after)) is matters
 
 
 def job(*conditions: dict[str, Any]) -> Job:

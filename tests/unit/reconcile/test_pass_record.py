@@ -4,11 +4,11 @@ import json
 from datetime import UTC, datetime
 
 import pytest
-from support.world_objects import colour_index, entry_of, widget, widgets
+from support.cache_objects import colour_index, entry_of, widget, widgets
 
-from controller_runtime import Child, Effect, JsonObject, Part, Plan, Reconciler, Resource, Verb, World, scoped
+from controller_runtime import Cache, Child, Effect, JsonObject, Part, Plan, Reconciler, Resource, Verb, scoped
 from controller_runtime.kube.errors import api_error
-from controller_runtime.log.cache.view import WorldView
+from controller_runtime.log.cache.view import CacheView
 from controller_runtime.reconcile.decide import Decision
 from controller_runtime.reconcile.plan import Execution, Write, WriteResult
 from controller_runtime.reconcile.record import MOST_BYTES, abridged, plan_to_json, record_of
@@ -23,21 +23,21 @@ def child(part: Part[Resource], number: int, size: int) -> Child:
 
 
 def decision(
-    part: Part[Resource], obj: Resource | None, world: World, view: WorldView | None = None
+    part: Part[Resource], obj: Resource | None, cache: Cache, view: CacheView | None = None
 ) -> Decision[Resource]:
     assert obj is not None
-    seen = view or WorldView(world)
+    seen = view or CacheView(cache)
     reconciler = Reconciler("c", part, lambda *_: Plan())
-    return Decision(reconciler, obj, seen, NOW, seen.reads, world.standing())
+    return Decision(reconciler, obj, seen, NOW, seen.reads, cache.position())
 
 
-def test_a_record_says_which_settings_and_how_far_the_world_was() -> None:
+def test_a_record_says_which_settings_and_how_far_the_cache_was() -> None:
     part = widgets()
-    world = World([part])
-    world.put(entry_of(part, widget("a"), 1), 0)
-    world.reached(part, 3)
-    (entry,) = world.all(part)
-    record = record_of("s", decision(part, entry.object, world), "done")
+    cache = Cache([part])
+    cache.put(entry_of(part, widget("a"), 1), 0)
+    cache.reached(part, 3)
+    (entry,) = cache.all(part)
+    record = record_of("s", decision(part, entry.object, cache), "done")
     assert (record.world.sequence, record.world.epochs) == (3, {"widgets": "e1"})
     assert record.world.stale == ("widgets",)
 
@@ -49,12 +49,12 @@ def test_a_record_says_which_settings_and_how_far_the_world_was() -> None:
 def test_a_record_of_any_decision_stays_under_64_kb(objects: int, children: int, size: int) -> None:
     parts = [widgets(f"widgets-{number}") for number in range(10)]
     indexes = [colour_index(part) for part in parts]
-    world = World(parts, indexes)
+    cache = Cache(parts, indexes)
     for part in parts:
         for number in range(objects // 10):
-            world.put(entry_of(part, widget(f"w{number}", f"u{number}", labels={"colour": "red"}), number + 1), 0)
+            cache.put(entry_of(part, widget(f"w{number}", f"u{number}", labels={"colour": "red"}), number + 1), 0)
     entry = entry_of(parts[0], widget("a"))
-    view = WorldView(world)
+    view = CacheView(cache)
     for index in indexes:
         view.select(index, scoped("ns", "red"))
     plan = Plan(
@@ -64,7 +64,7 @@ def test_a_record_of_any_decision_stays_under_64_kb(objects: int, children: int,
     )
     writes = tuple(Write(Verb.APPLY, "Widget", "ns", f"c{n}", WriteResult.DONE) for n in range(children))
 
-    record = record_of("s", decision(parts[0], entry.object, world, view), "done", plan, Execution(writes))
+    record = record_of("s", decision(parts[0], entry.object, cache, view), "done", plan, Execution(writes))
 
     assert len(record.to_json()) <= MOST_BYTES
     # What is left of the plan still tells it from every other.
@@ -74,16 +74,16 @@ def test_a_record_of_any_decision_stays_under_64_kb(objects: int, children: int,
 @pytest.mark.spec("FW-440")
 @pytest.mark.parametrize("count", [1, 300])
 def test_a_record_stays_under_64_kb_whatever_an_api_server_says(count: int) -> None:
-    part, world = widgets(), World([widgets()])
+    part, cache = widgets(), Cache([widgets()])
     words = json.dumps({"reason": "Invalid", "message": 'Invalid value: "' + "\x01ä" * 100_000}).encode()
     error = api_error("PATCH /apis/x", 422, words)
     failure = classify(error)
     entry = entry_of(part, widget("a"))
-    view = WorldView(world, failure=failure)
+    view = CacheView(cache, failure=failure)
     writes = tuple(Write(Verb.APPLY, "W", "n", f"c{n}", WriteResult.FAILED, "", str(error)) for n in range(count))
 
     execution = Execution(writes, failure=failure)
-    record = record_of("s", decision(part, entry.object, world, view), f"failed: {error}", Plan(), execution)
+    record = record_of("s", decision(part, entry.object, cache, view), f"failed: {error}", Plan(), execution)
 
     assert len(record.to_json()) <= MOST_BYTES
     assert record.failure is not None
@@ -91,7 +91,7 @@ def test_a_record_stays_under_64_kb_whatever_an_api_server_says(count: int) -> N
     assert record.failure.message == failure.message
     assert "more characters" in record.outcome
     assert record.writes[0].error.startswith("PATCH /apis/x: 422 Invalid: Invalid value")
-    bug = record_of("s", decision(part, entry.object, world, view), f"exception: ValueError: {'x' * MOST_BYTES}")
+    bug = record_of("s", decision(part, entry.object, cache, view), f"exception: ValueError: {'x' * MOST_BYTES}")
     assert len(bug.to_json()) <= MOST_BYTES
 
 

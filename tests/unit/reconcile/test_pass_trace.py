@@ -8,7 +8,7 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from support.world_objects import entry_of, widget, widgets
+from support.cache_objects import entry_of, widget, widgets
 
 from controller_runtime import Resource
 from controller_runtime.log.wire.version import Change, Entry

@@ -14,7 +14,7 @@ from controller_runtime.reconcile.queue import (
     DURATIONS,
     Priority,
     QueueClosedError,
-    Taken,
+    TakenKey,
     TokenBucket,
     WorkQueue,
 )
@@ -30,7 +30,7 @@ def queue(clock: VirtualClock) -> WorkQueue[str]:
     return WorkQueue(clock, backoff=replace(DEFAULT_BACKOFF, jitter=0.0), randomness=random.Random(1))
 
 
-async def take(queue: WorkQueue[str]) -> Taken[str] | None:
+async def take(queue: WorkQueue[str]) -> TakenKey[str] | None:
     """The next key, if one is ready now."""
     try:
         async with asyncio.timeout(0.001):

@@ -3,12 +3,13 @@
 from typing import Any
 
 import pytest
-from support.builders import NOW, make
+from support.builders import make
 
 from aim_domain.parts import KAIWO_CONFIGS, MODELS, NODES
 from controller_runtime import Category, ClassifiedError, EventType, Plan, Reconciler
 from controller_runtime.kinds import NODE
 from controller_runtime.reconcile.worker import of_bug, of_undecodable
+from controller_runtime.testing import NOW
 
 
 def nothing(*_: object) -> Plan:

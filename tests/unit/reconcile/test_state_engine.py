@@ -203,7 +203,7 @@ def test_a_foreign_component_counts_but_gets_no_condition() -> None:
 
 
 @pytest.mark.spec("FW-121", "FW-474", "FW-377")
-def test_what_another_service_tells_is_not_told_again() -> None:
+def test_what_another_service_tells_is_not_reported_again() -> None:
     own = Component("HTTPRoute", State.FAILED, "PathTemplateInvalid", "no result", dependency=DOWN)
     of_own, of_foreign = Object().see(own), Object().see(replace(own, counted_only=True))
     assert brief(of_foreign, "Ready") == brief(of_own, "Ready") == ("False", "PathTemplateInvalid")
@@ -403,7 +403,7 @@ def test_the_status_has_no_null_and_whole_seconds() -> None:
 
 
 @pytest.mark.spec("FW-120", "FW-010")
-def test_what_is_not_deleted_is_not_told_of() -> None:
+def test_what_is_not_deleted_is_not_reported_of() -> None:
     gone = Event(EventType.WARNING, "Evicted", "no room", of_deletes=True)
     hint = Event(EventType.WARNING, "ModelIdMissing", "none can be derived")
     allowed = assemble(Object().see(), status={}, events=(gone, hint))

@@ -5,7 +5,6 @@ from datetime import timedelta
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.builders import NOW
 
 from aim_domain.component_names import COMPONENT_ORDER
 from controller_runtime import (
@@ -21,6 +20,7 @@ from controller_runtime import (
     evaluate,
 )
 from controller_runtime.errors import BLOCKING_CATEGORIES
+from controller_runtime.testing import NOW
 
 KIND = "AIMService"
 ERRORS = st.builds(

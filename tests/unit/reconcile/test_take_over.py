@@ -98,6 +98,6 @@ def test_the_go_operators_children_are_taken_over_and_only_of_its_own_kinds_the_
         assert FieldOwner("manager", "Update") not in part.predecessors
 
 
-def test_who_owns_a_few_members_of_a_status_is_told_apart() -> None:
+def test_who_owns_a_few_members_of_a_status_is_reported_apart() -> None:
     assert StatusOwnership(only_fields=frozenset({"routing"})).is_listed
     assert not StatusOwnership(foreign_fields=frozenset({"routing"})).is_listed

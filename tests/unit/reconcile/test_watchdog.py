@@ -1,5 +1,6 @@
-"""Decisions that hold the event loop: who notices them, and what the next process knows of them."""
+"""Objects that hold the event loop: what notices them, and what the next process knows of them."""
 
+import asyncio
 import os
 import time
 from pathlib import Path
@@ -7,25 +8,35 @@ from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
-from support.builders import NOW, make
+from support.builders import make
+from support.virtual_clock import VirtualClock
 
+from aim_domain import AIMModel
 from aim_domain.kinds import AIM_MODEL
 from aim_domain.parts import MODELS, NODES
-from controller_runtime import JsonObject, Key, Part, Plan, Reconciler
+from controller_runtime import Index, JsonObject, Key, Part, Plan, Reconciler
 from controller_runtime.annotation_keys import APPLIED_HASH
 from controller_runtime.kinds import NODE
+from controller_runtime.log.cache.store import Cache
 from controller_runtime.log.wire.version import Entry, Version
-from controller_runtime.reconcile.watchdog import Memory, Subject, Watchdog
+from controller_runtime.reconcile.enqueue import ChangeRouter, Enqueuer
+from controller_runtime.reconcile.queue import WorkQueue
+from controller_runtime.reconcile.watchdog import Memory, Stage, Subject, Watchdog
 from controller_runtime.reconcile.worker import of_overrun
+from controller_runtime.testing import NOW
 
 BUDGET = 0.02
 LONG = 60.0
 
 
-def subject_of(raw: JsonObject, part: Part[Any] = MODELS) -> Subject:
+def entry_of(raw: JsonObject, part: Part[Any] = MODELS) -> Entry[Any]:
     metadata = raw["metadata"]
     version = Version(metadata["uid"], metadata["resourceVersion"])
-    entry = Entry.of(part, Key(metadata.get("namespace", ""), metadata["name"]), raw, version)
+    return Entry.of(part, Key(metadata.get("namespace", ""), metadata["name"]), raw, version)
+
+
+def subject_of(raw: JsonObject, part: Part[Any] = MODELS) -> Subject:
+    entry = entry_of(raw, part)
     assert entry.object is not None
     return Subject.of("model", entry, entry.object)
 
@@ -85,6 +96,105 @@ def test_a_decision_that_ends_after_its_budget_reports_itself_but_none_of_a_proc
     assert found.overrun > BUDGET
     watchdog.forget("model", "uid-1")
     assert watchdog.overrun(qwen()) is None
+
+
+@pytest.mark.spec("FW-745")
+async def test_each_step_of_carrying_out_has_the_budget_and_waits_take_none() -> None:
+    watchdog = Watchdog(BUDGET)
+
+    async def carried_out(computed: float) -> str:
+        await asyncio.sleep(2 * BUDGET)
+        compute(computed)
+        with pytest.raises(LookupError):
+            await failing
+        return "done"
+
+    async def fail() -> None:
+        raise LookupError
+
+    for computed, is_held in ((0.0, False), (2 * BUDGET, True)):
+        failing = asyncio.ensure_future(fail())
+        assert await watchdog.steps(qwen(), carried_out(computed)) == "done"
+        assert (watchdog.overrun(qwen()) is not None) is is_held
+
+
+@pytest.mark.spec("FW-745")
+async def test_carrying_out_can_be_cancelled() -> None:
+    watchdog, ended = Watchdog(BUDGET), []
+
+    async def carried_out() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("carried out")
+
+    async def attempt() -> None:
+        await watchdog.steps(qwen(), carried_out())
+
+    task = asyncio.create_task(attempt())
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert ended == ["carried out"]
+
+
+@pytest.mark.spec("FW-745")
+def test_what_is_taken_in_meanwhile_is_accused_itself() -> None:
+    watchdog, child = Watchdog(BUDGET), entry_of(make(AIM_MODEL, "phi", uid="uid-2"))
+    watchdog.watch(qwen(), lambda: watchdog.take_in(child, lambda: compute(2 * BUDGET)))
+    assert watchdog.overrun(qwen()) is None
+    assert watchdog.unread(child) is not None
+
+
+@pytest.mark.spec("FW-747")
+def test_what_held_the_loop_when_it_was_taken_in_is_not_read_until_it_changes() -> None:
+    def version(**changes: Any) -> Entry[Any]:
+        return entry_of(make(AIM_MODEL, "phi", uid="uid-2", **changes))
+
+    watchdog, read = Watchdog(BUDGET), []
+    assert not watchdog.take_in(version(), lambda: compute(2 * BUDGET))
+    assert not watchdog.take_in(version(status={"status": "Failed"}), lambda: read.append("a status more"))
+    [refused] = watchdog.refused
+    assert (refused.kind, refused.name, refused.stage) == ("AIMModel", "phi", Stage.READ)
+    assert watchdog.take_in(version(labels={"a": "b"}), lambda: read.append("another label"))
+    assert (read, watchdog.refused) == (["another label"], [])
+    assert not watchdog.take_in(version(), lambda: compute(2 * BUDGET))
+    watchdog.let_go("uid-2")
+    assert watchdog.refused == []
+
+
+@pytest.mark.spec("FW-747", "FW-480")
+def test_what_is_not_read_is_there_in_no_index_and_wakes_what_asked_for_it_without_a_look() -> None:
+    watchdog, looked = Watchdog(BUDGET), []
+
+    def by_image(obj: AIMModel) -> list[str]:
+        looked.append(obj.spec.image)
+        if obj.spec.image == "slow":
+            compute(2 * BUDGET)
+        return [obj.spec.image or ""]
+
+    def ignores(_change: object) -> bool:
+        raise AssertionError("looked at")
+
+    index = Index(MODELS, "image", by_image)
+    cache = Cache((MODELS,), (index,), watchdog)
+    reconciler = Reconciler("model", MODELS, lambda *_: Plan(), ignores=ignores)
+    enqueuer = Enqueuer(reconciler, cache, queue := WorkQueue[Key](VirtualClock()))
+    router = ChangeRouter(cache, (), (enqueuer,), watchdog)
+    slow, quick = (make(AIM_MODEL, "phi", uid="uid-2", spec={"image": image}) for image in ("slow", "quick"))
+    for raw, generation in ((slow, 1), (slow, 1), (quick, 2)):
+        raw["metadata"] |= {"generation": generation, "resourceVersion": str(len(looked) + 10 * generation)}
+        changes = cache.put(entry_of(raw), 0.0)
+        found = [entry.key.name for image in ("slow", "quick") for entry in cache.select(index, image)]
+        if raw is slow:
+            assert found == []
+            assert cache.get(MODELS, Key("ml", "phi")) is not None
+            for change in changes:
+                router.route(change)
+            assert queue.statistics.depth == 1
+    assert found == ["phi"]
+    assert (looked, enqueuer.failed) == (["slow", "quick"], 0)
 
 
 @pytest.mark.spec("FW-746")

@@ -24,7 +24,7 @@ def test_hosts_beyond_the_first_thousand_are_counted_together() -> None:
     traffic = Traffic()
     for number in [*range(2 * HOSTS), 0]:
         host = f"r{number}.example.com"
-        traffic.asked(host)
+        traffic.count_request(host)
         traffic.repeated(host)
         traffic.limited(host)
         traffic.answered(host, 429)

@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from pydantic import BaseModel, ConfigDict
+from support.cache_objects import colour_index, entry_of, widget, widgets
 from support.replayed import logged, past_of, record_of
-from support.world_objects import colour_index, entry_of, widget, widgets
 
-from controller_runtime import Index, Line, Part, Resource, Summary, View, World, scoped
-from controller_runtime.log.cache.view import WorldView
+from controller_runtime import Cache, Index, Part, Resource, Summary, View, WaitQueue, scoped
+from controller_runtime.log.cache.view import CacheView
 from controller_runtime.log.history.decisions import LISTED, DecisionRecord
 from controller_runtime.replay.view import ReplayView
 
@@ -66,37 +66,37 @@ def summary(part: Part[Resource]) -> Summary[Resource, Paint]:
 
 
 @pytest.fixture
-def line(part: Part[Resource]) -> Line[Resource]:
-    return Line(part, "waiting", joined)
+def line(part: Part[Resource]) -> WaitQueue[Resource]:
+    return WaitQueue(part, "waiting", joined)
 
 
 @pytest.fixture
-def world(
-    part: Part[Resource], index: Index[Resource], summary: Summary[Resource, Paint], line: Line[Resource]
-) -> World:
-    world = World([part], [index, summary, line])
+def cache(
+    part: Part[Resource], index: Index[Resource], summary: Summary[Resource, Paint], line: WaitQueue[Resource]
+) -> Cache:
+    cache = Cache([part], [index, summary, line])
     for number, (name, colour) in enumerate({"a": "red", "b": "red", "c": "blue"}.items(), 1):
         labels = {"colour": colour, "minutes": str(number)}
-        world.put(entry_of(part, widget(name, f"u{number}", number, labels=labels), number), 0)
-    world.mark(part, synced=True, fresh=True)
-    world.reached(part, 9)
-    return world
+        cache.put(entry_of(part, widget(name, f"u{number}", number, labels=labels), number), 0)
+    cache.mark(part, synced=True, fresh=True)
+    cache.reached(part, 9)
+    return cache
 
 
 def names(found: Iterable[Resource]) -> list[str]:
     return [one.name for one in found]
 
 
-def first(view: View, line: Line[Resource], *without: str) -> list[str]:
+def first(view: View, line: WaitQueue[Resource], *without: str) -> list[str]:
     return names(view.first(line, 2, lambda key: key.name not in without))
 
 
 @pytest.mark.spec("FW-481")
-def test_an_index_that_finds_more_is_asked_again(world: World, part: Part[Resource], index: Index[Resource]) -> None:
-    live = WorldView(world)
+def test_an_index_that_finds_more_is_asked_again(cache: Cache, part: Part[Resource], index: Index[Resource]) -> None:
+    live = CacheView(cache)
     live.select(index, RED)
     later = logged(entry_of(part, widget("d", "u4", 12, labels={"colour": "red"}), 12))
-    replay = ReplayView(record_of(live, world), past_of(world, part, later))
+    replay = ReplayView(record_of(live, cache), past_of(cache, part, later))
     any_colour = Index(part, index.name, lambda _: [RED])
     assert names(replay.select(any_colour, RED).items) == ["a", "b", "c"], "d came later"
     assert replay.otherwise == ["widgets[label:colour]=ns/red: then ns/a, ns/b, now ns/a, ns/b, ns/c"]
@@ -104,66 +104,66 @@ def test_an_index_that_finds_more_is_asked_again(world: World, part: Part[Resour
 
 
 @pytest.mark.spec("FW-481")
-def test_an_index_that_finds_less_is_asked_again(world: World, part: Part[Resource], index: Index[Resource]) -> None:
-    live = WorldView(world)
+def test_an_index_that_finds_less_is_asked_again(cache: Cache, part: Part[Resource], index: Index[Resource]) -> None:
+    live = CacheView(cache)
     live.select(index, RED)
-    replay = ReplayView(record_of(live, world), past_of(world, part))
+    replay = ReplayView(record_of(live, cache), past_of(cache, part))
     assert names(replay.select(Index(part, index.name, lambda _: []), RED).items) == []
     assert replay.otherwise == ["widgets[label:colour]=ns/red: then ns/a, ns/b, now nothing"]
 
 
 @pytest.mark.spec("FW-441", "FW-481")
-def test_an_index_that_raises_leaves_out_and_is_told(
-    world: World, part: Part[Resource], index: Index[Resource]
+def test_an_index_that_raises_leaves_out_and_is_reported(
+    cache: Cache, part: Part[Resource], index: Index[Resource]
 ) -> None:
-    live = WorldView(world)
+    live = CacheView(cache)
     live.select(index, RED)
-    replay = ReplayView(record_of(live, world), past_of(world, part))
+    replay = ReplayView(record_of(live, cache), past_of(cache, part))
     assert names(replay.select(Index(part, index.name, raising), RED).items) == ["a", "c"]
-    (told,) = replay.raised
-    assert told.startswith("widgets[label:colour] raises for ns/b:\nTraceback")
-    assert told.rstrip().endswith("LookupError: planted")
+    (reported,) = replay.raised
+    assert reported.startswith("widgets[label:colour] raises for ns/b:\nTraceback")
+    assert reported.rstrip().endswith("LookupError: planted")
 
 
 @pytest.mark.spec("FW-481", "FW-494")
 @pytest.mark.parametrize("held", [4, None])
-def test_an_object_that_cannot_be_told_may_be_what_another_index_finds(
-    world: World, part: Part[Resource], index: Index[Resource], held: int | None
+def test_an_object_that_cannot_be_reported_may_be_what_another_index_finds(
+    cache: Cache, part: Part[Resource], index: Index[Resource], held: int | None
 ) -> None:
-    live = WorldView(world)
+    live = CacheView(cache)
     live.select(index, RED)
     lost = logged(entry_of(part, widget("d", "u4", 12), 12), previous=4)
-    replay = ReplayView(holding(record_of(live, world), held), past_of(world, part, lost))
+    replay = ReplayView(holding(record_of(live, cache), held), past_of(cache, part, lost))
     assert names(replay.select(index, RED).items) == ["a", "b"]
     assert replay.holes == ["widgets/ns/d: older versions are no longer kept"]
 
 
 @pytest.mark.spec("FW-482", "FW-494")
-def test_where_all_others_are_told_an_object_that_cannot_be_told_was_not_there(
-    world: World, part: Part[Resource], index: Index[Resource]
+def test_where_all_others_are_reported_an_object_that_cannot_be_reported_was_not_there(
+    cache: Cache, part: Part[Resource], index: Index[Resource]
 ) -> None:
-    live = WorldView(world)
+    live = CacheView(cache)
     live.select(index, RED)
     lost = logged(entry_of(part, widget("d", "u4", 12), 12), previous=4)
-    replay = ReplayView(record_of(live, world), past_of(world, part, lost))
+    replay = ReplayView(record_of(live, cache), past_of(cache, part, lost))
     assert names(replay.select(index, RED).items) == ["a", "b"]
     assert replay.get(part, "ns", "d").value is None
     assert replay.holes == []
 
 
 def holding(record: DecisionRecord, objects: int | None) -> DecisionRecord:
-    """The record of a world that held as many widgets; ``None`` = it does not tell."""
+    """The record of a cache that held as many widgets; ``None`` = it does not tell."""
     held = {} if objects is None else {"widgets": objects}
     return record.model_copy(update={"world": record.world.model_copy(update={"objects": held})})
 
 
 @pytest.mark.spec("FW-481")
-def test_what_was_read_needs_no_history_of_its_moment(world: World, part: Part[Resource]) -> None:
+def test_what_was_read_needs_no_history_of_its_moment(cache: Cache, part: Part[Resource]) -> None:
     # All objects were read, so that nothing else can be found: a new epoch before the position hides none of them.
-    live = WorldView(world)
+    live = CacheView(cache)
     live.all(part)
-    record = record_of(live, world)
-    past = past_of(world, part)
+    record = record_of(live, cache)
+    past = past_of(cache, part)
     epochs = {**record.world.epochs, "widgets": "e2"}
     record = record.model_copy(update={"world": record.world.model_copy(update={"epochs": epochs})})
     replay = ReplayView(record, past)
@@ -171,15 +171,15 @@ def test_what_was_read_needs_no_history_of_its_moment(world: World, part: Part[R
     assert replay.holes == []
 
 
-def crowd(part: Part[Resource], index: Index[Resource]) -> World:
+def crowd(part: Part[Resource], index: Index[Resource]) -> Cache:
     """So many objects that a look-up is recorded by digest."""
-    world = World([part], [index])
+    cache = Cache([part], [index])
     for number in range(5 * LISTED):
         colour = "red" if number % 2 else "blue"
-        world.put(entry_of(part, widget(f"w{number}", f"u{number}", number + 1, labels={"colour": colour}), number), 0)
-    world.mark(part, synced=True, fresh=True)
-    world.reached(part, 5 * LISTED)
-    return world
+        cache.put(entry_of(part, widget(f"w{number}", f"u{number}", number + 1, labels={"colour": colour}), number), 0)
+    cache.mark(part, synced=True, fresh=True)
+    cache.reached(part, 5 * LISTED)
+    return cache
 
 
 @pytest.mark.spec("FW-441", "FW-481", "FW-482")
@@ -189,15 +189,15 @@ def test_an_index_that_raises_among_many_leaves_a_doubt(part: Part[Resource], in
             raise LookupError("planted")
         return index.values(obj)
 
-    world = crowd(part, index)
-    live = WorldView(world)
+    cache = crowd(part, index)
+    live = CacheView(cache)
     live.select(index, RED)
-    replay = ReplayView(record_of(live, world), past_of(world, part))
+    replay = ReplayView(record_of(live, cache), past_of(cache, part))
     replay.select(Index(part, index.name, raising), RED)
     replay.verify()
     assert (replay.holes, replay.raised) == ([], [])
     assert replay.otherwise == ["widgets[label:colour]: not what was found then"]
-    assert replay.doubts == ["widgets[label:colour] raises for ns/w7, then perhaps as well: LookupError: planted"]
+    assert replay.uncertain == ["widgets[label:colour] raises for ns/w7, then perhaps as well: LookupError: planted"]
 
 
 @pytest.mark.spec("FW-440", "FW-481")
@@ -208,33 +208,33 @@ def test_an_index_that_raised_then_as_well_finds_the_same(part: Part[Resource], 
         return index.values(obj)
 
     same = Index(part, index.name, raising)
-    world = crowd(part, same)
-    live = WorldView(world)
+    cache = crowd(part, same)
+    live = CacheView(cache)
     live.select(same, RED)
-    replay = ReplayView(record_of(live, world), past_of(world, part))
+    replay = ReplayView(record_of(live, cache), past_of(cache, part))
     replay.select(same, RED)
     replay.verify()
-    assert (replay.holes, replay.otherwise, replay.raised, replay.doubts) == ([], [], [], [])
+    assert (replay.holes, replay.otherwise, replay.raised, replay.uncertain) == ([], [], [], [])
 
 
 @pytest.mark.spec("FW-440", "FW-481", "FW-482")
 def test_much_that_another_index_finds_is_no_hole(part: Part[Resource], index: Index[Resource]) -> None:
-    world = crowd(part, index)
-    live = WorldView(world)
+    cache = crowd(part, index)
+    live = CacheView(cache)
     live.select(index, RED)
-    record = record_of(live, world)
+    record = record_of(live, cache)
     assert record.reads.indexes == ()
-    replay = ReplayView(record, past_of(world, part))
+    replay = ReplayView(record, past_of(cache, part))
     assert len(replay.select(Index(part, index.name, lambda _: [RED]), RED).items) == 5 * LISTED
     replay.verify()
     assert (replay.holes, replay.otherwise) == ([], ["widgets[label:colour]: not what was found then"])
 
 
 @pytest.mark.spec("FW-455", "FW-481")
-def test_a_summary_is_folded_again(world: World, part: Part[Resource], summary: Summary[Resource, Paint]) -> None:
-    live = WorldView(world)
+def test_a_summary_is_folded_again(cache: Cache, part: Part[Resource], summary: Summary[Resource, Paint]) -> None:
+    live = CacheView(cache)
     answer = live.summary(summary, "all")
-    record, past = record_of(live, world), past_of(world, part)
+    record, past = record_of(live, cache), past_of(cache, part)
     replay = ReplayView(record, past)
     assert replay.summary(summary, "all") == answer
     assert replay.otherwise == []
@@ -245,15 +245,15 @@ def test_a_summary_is_folded_again(world: World, part: Part[Resource], summary: 
 
 
 @pytest.mark.spec("FW-455", "FW-481")
-def test_a_fold_that_raises_is_told(world: World, part: Part[Resource], summary: Summary[Resource, Paint]) -> None:
-    live = WorldView(world)
+def test_a_fold_that_raises_is_reported(cache: Cache, part: Part[Resource], summary: Summary[Resource, Paint]) -> None:
+    live = CacheView(cache)
     live.summary(summary, "all")
-    replay = ReplayView(record_of(live, world), past_of(world, part))
+    replay = ReplayView(record_of(live, cache), past_of(cache, part))
     raising = Summary(part, summary.name, Paint, lambda obj: [("all", Paint(colour=obj.metadata.labels["none"]))])
     assert replay.summary(raising, "all").items == ()
     # A fold that raised for one of them then as well left the same record.
     assert (len(replay.otherwise), replay.raised) == (1, [])
-    assert replay.doubts == ["widgets<paints> raises for ns/a and 2 more, then perhaps as well: KeyError: 'none'"]
+    assert replay.uncertain == ["widgets<paints> raises for ns/a and 2 more, then perhaps as well: KeyError: 'none'"]
 
 
 @pytest.mark.spec("FW-441", "FW-481")
@@ -267,37 +267,37 @@ def test_a_fold_that_raised_then_as_well_makes_no_difference(part: Part[Resource
         return Summary(part, "paints", Paint, but_b)
 
     same = fold(paints)
-    world = World([part], [same])
+    cache = Cache([part], [same])
     for number, name in enumerate("abc", 1):
-        world.put(entry_of(part, widget(name, f"u{number}", number, labels={"colour": name}), number), 0)
-    world.mark(part, synced=True, fresh=True)
-    world.reached(part, 9)
-    live = WorldView(world)
+        cache.put(entry_of(part, widget(name, f"u{number}", number, labels={"colour": name}), number), 0)
+    cache.mark(part, synced=True, fresh=True)
+    cache.reached(part, 9)
+    live = CacheView(cache)
     answer = live.summary(same, "all")
     assert len(answer.items) == 2
-    record, past = record_of(live, world), past_of(world, part)
+    record, past = record_of(live, cache), past_of(cache, part)
     replay = ReplayView(record, past)
     assert replay.summary(same, "all") == answer
-    assert (replay.otherwise, replay.raised, replay.doubts) == ([], [], [])
+    assert (replay.otherwise, replay.raised, replay.uncertain) == ([], [], [])
     replay = ReplayView(record, past)
     replay.summary(fold(dark_paints), "all")
-    assert (len(replay.otherwise), replay.raised, len(replay.doubts)) == (1, [], 1)
+    assert (len(replay.otherwise), replay.raised, len(replay.uncertain)) == (1, [], 1)
 
 
 @pytest.mark.spec("FW-456", "FW-481")
-def test_a_line_is_lined_up_again(world: World, part: Part[Resource], line: Line[Resource]) -> None:
-    live = WorldView(world)
+def test_a_line_is_lined_up_again(cache: Cache, part: Part[Resource], line: WaitQueue[Resource]) -> None:
+    live = CacheView(cache)
     assert first(live, line) == ["a", "b"]
-    record, past = record_of(live, world), past_of(world, part)
+    record, past = record_of(live, cache), past_of(cache, part)
     assert first(ReplayView(record, past), line) == ["a", "b"]
-    assert first(ReplayView(record, past), Line(part, line.name, joined_last)) == ["c", "b"]
+    assert first(ReplayView(record, past), WaitQueue(part, line.name, joined_last)) == ["c", "b"]
     assert first(ReplayView(record, past), line, "a") == ["b", "c"], "who counts is asked again as well"
 
 
 @pytest.mark.spec("FW-441", "FW-456", "FW-481")
-def test_a_line_that_raises_is_told(world: World, part: Part[Resource], line: Line[Resource]) -> None:
-    live = WorldView(world)
+def test_a_line_that_raises_is_reported(cache: Cache, part: Part[Resource], line: WaitQueue[Resource]) -> None:
+    live = CacheView(cache)
     live.first(line, 2, lambda _: True)
-    replay = ReplayView(record_of(live, world), past_of(world, part))
-    assert first(replay, Line(part, line.name, bare)) == []
-    assert ["has no time zone" in told for told in replay.raised] == [True, True]
+    replay = ReplayView(record_of(live, cache), past_of(cache, part))
+    assert first(replay, WaitQueue(part, line.name, bare)) == []
+    assert ["has no time zone" in reported for reported in replay.raised] == [True, True]

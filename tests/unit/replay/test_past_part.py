@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from support.cache_objects import colour_index, entry_of, widget, widgets
 from support.replayed import logged
 from support.versions import NOON
-from support.world_objects import colour_index, entry_of, widget, widgets
 
 from controller_runtime import Key, scoped
 from controller_runtime.log.cache.indexes import IndexTable
 from controller_runtime.log.history.decisions import RecordedObject
-from controller_runtime.log.history.versions import Chain, LoggedVersion, Told, as_of, chained
+from controller_runtime.log.history.versions import Chain, LoggedVersion, VersionAnswer, as_of, chained
 from controller_runtime.log.wire.messages import Verb
 from controller_runtime.log.wire.version import KEPT_DECODED, Entry, Position, Version, keep_decoded
 from controller_runtime.replay import past as past_part_module
@@ -52,7 +52,7 @@ def chains_of(story: list[tuple[str, str, bool]]) -> dict[Key, Chain]:
 def past_part(chains: dict[Key, Chain]) -> PastPart:
     answers: dict[tuple[str, int, Key], Answer] = {}
 
-    def told(found: LoggedVersion) -> Answer:
+    def reported(found: LoggedVersion) -> Answer:
         state = found.state
         version = Version(state.uid, state.resource_version, found.sequence, state.epoch)
         answer = Answer(Entry(PART, found.key, state.body, version))
@@ -64,7 +64,7 @@ def past_part(chains: dict[Key, Chain]) -> PastPart:
         obj = widget(known.name, known.uid or "", int(known.resource_version), labels={"colour": known.epoch})
         return Answer(entry_of(PART, obj))
 
-    return PastPart(PART, chains, told, read)
+    return PastPart(PART, chains, reported, read)
 
 
 def seen(part: PastPart) -> object:
@@ -89,7 +89,7 @@ def test_the_way_does_not_matter(
     chains = chains_of(story)
     looks = count(-1000)
 
-    def stumbling(*args: Any) -> Told:
+    def stumbling(*args: Any) -> VersionAnswer:
         if next(looks) == -1:
             raise StumbledError
         return as_of(*args)

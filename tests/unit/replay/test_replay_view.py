@@ -3,12 +3,12 @@
 from datetime import UTC, datetime
 
 import pytest
+from support.cache_objects import colour_index, entry_of, widget, widgets
 from support.replayed import logged, past_of, past_with, record_of
 from support.versions import version_of
-from support.world_objects import colour_index, entry_of, widget, widgets
 
-from controller_runtime import Category, Index, Key, Part, Resource, View, World, scoped
-from controller_runtime.log.cache.view import WorldView
+from controller_runtime import Cache, Category, Index, Key, Part, Resource, View, scoped
+from controller_runtime.log.cache.view import CacheView
 from controller_runtime.log.history.decisions import LISTED, DecisionRecord, RecordedFailure
 from controller_runtime.log.history.versions import Chain
 from controller_runtime.log.wire.messages import Verb
@@ -20,7 +20,7 @@ RED = {"colour": "red"}
 NOBODYS = [b"garbage", b"[]", b"{}", b'{"metadata":[]}', b'{"metadata":{"name":"a","namespace":"ns"}}']
 """Bodies under the name ``ns/b`` that no consumer takes."""
 LAST = 9
-"""The sequence that the world had reached."""
+"""The sequence that the cache had reached."""
 
 
 @pytest.fixture
@@ -34,13 +34,13 @@ def index(part: Part[Resource]) -> Index[Resource]:
 
 
 @pytest.fixture
-def world(part: Part[Resource], index: Index[Resource]) -> World:
-    world = World([part], [index])
-    world.put(entry_of(part, widget("a", "u1", 3, labels=RED), 1), 0)
-    world.put(entry_of(part, widget("b", "u2", 4, labels=RED), 2), 0)
-    world.mark(part, synced=True, fresh=True)
-    world.reached(part, LAST)
-    return world
+def cache(part: Part[Resource], index: Index[Resource]) -> Cache:
+    cache = Cache([part], [index])
+    cache.put(entry_of(part, widget("a", "u1", 3, labels=RED), 1), 0)
+    cache.put(entry_of(part, widget("b", "u2", 4, labels=RED), 2), 0)
+    cache.mark(part, synced=True, fresh=True)
+    cache.reached(part, LAST)
+    return cache
 
 
 def look(view: View, part: Part[Resource], index: Index[Resource]) -> list[object]:
@@ -55,20 +55,20 @@ def look(view: View, part: Part[Resource], index: Index[Resource]) -> list[objec
     ]
 
 
-def test_the_same_questions_get_the_same_answers(world: World, part: Part[Resource], index: Index[Resource]) -> None:
-    live = WorldView(world)
+def test_the_same_questions_get_the_same_answers(cache: Cache, part: Part[Resource], index: Index[Resource]) -> None:
+    live = CacheView(cache)
     answers = look(live, part, index)
-    replay = ReplayView(record_of(live, world), past_of(world, part))
+    replay = ReplayView(record_of(live, cache), past_of(cache, part))
     assert look(replay, part, index) == answers
     replay.verify()
     assert (replay.beyond, replay.holes) == ([], [])
 
 
-def test_what_was_stale_then_is_stale_again(world: World, part: Part[Resource], index: Index[Resource]) -> None:
-    world.mark(part, fresh=False)
-    live = WorldView(world)
+def test_what_was_stale_then_is_stale_again(cache: Cache, part: Part[Resource], index: Index[Resource]) -> None:
+    cache.mark(part, fresh=False)
+    live = CacheView(cache)
     answers = look(live, part, index)
-    replay = ReplayView(record_of(live, world), past_of(world, part))
+    replay = ReplayView(record_of(live, cache), past_of(cache, part))
     assert look(replay, part, index) == answers
     for name in ("absent", "never asked for"):
         error = replay.get(part, "ns", name).error
@@ -76,23 +76,23 @@ def test_what_was_stale_then_is_stale_again(world: World, part: Part[Resource], 
         assert error.reason == "ViewStale"
 
 
-def test_the_failure_of_the_previous_plan_is_given_again(world: World) -> None:
+def test_the_failure_of_the_previous_plan_is_given_again(cache: Cache) -> None:
     failure = RecordedFailure(category=Category.INVALID_SPEC, reason="Rejected", message="why")
     began = datetime(2025, 12, 31, tzinfo=UTC)
-    replay = ReplayView(record_of(WorldView(world, failure.error, began), world, failure), Past())
+    replay = ReplayView(record_of(CacheView(cache, failure.error, began), cache, failure), Past())
     assert (replay.failure, replay.failing_since) == (failure.error, began)
 
 
 @pytest.mark.spec("FW-438")
 def test_other_questions_are_answered_as_of_that_moment(
-    world: World, part: Part[Resource], index: Index[Resource]
+    cache: Cache, part: Part[Resource], index: Index[Resource]
 ) -> None:
-    record = record_of(WorldView(world), world)
-    live = WorldView(world)
+    record = record_of(CacheView(cache), cache)
+    live = CacheView(cache)
     answers = look(live, part, index)
     # What came after the position does not count: a change, a deletion, another object.
     past = past_of(
-        world,
+        cache,
         part,
         logged(entry_of(part, widget("a", "u1", 10, labels={"colour": "blue"}), LAST + 1), previous=1),
         logged(entry_of(part, widget("b", "u2", 11), LAST + 2), previous=2, verb=Verb.DELETE),
@@ -114,13 +114,13 @@ def test_other_questions_are_answered_as_of_that_moment(
 
 @pytest.mark.spec("FW-438")
 def test_own_writes_that_were_not_on_the_bus_yet_are_part_of_that_moment(
-    world: World, part: Part[Resource], index: Index[Resource]
+    cache: Cache, part: Part[Resource], index: Index[Resource]
 ) -> None:
     own = entry_of(part, widget("a", "u1", 8, labels={"colour": "green"}))
-    world.absorb(part, own.raw, 0)
-    world.absorb_deleted(part, B, "u2", 0)
-    record = record_of(WorldView(world), world)
-    live = WorldView(world)
+    cache.absorb(part, own.raw, 0)
+    cache.absorb_deleted(part, B, "u2", 0)
+    record = record_of(CacheView(cache), cache)
+    live = CacheView(cache)
     answers = look(live, part, index)
     versions = (
         logged(entry_of(part, widget("a", "u1", 3, labels=RED), 1)),
@@ -136,9 +136,9 @@ def test_own_writes_that_were_not_on_the_bus_yet_are_part_of_that_moment(
 
 
 def test_what_was_not_read_from_the_history_yet_is_asked_for(
-    world: World, part: Part[Resource], index: Index[Resource]
+    cache: Cache, part: Part[Resource], index: Index[Resource]
 ) -> None:
-    replay = ReplayView(record_of(WorldView(world), world), Past())
+    replay = ReplayView(record_of(CacheView(cache), cache), Past())
     with pytest.raises(NotLoadedError):
         replay.get(part, "ns", "a")
     with pytest.raises(NotLoadedError):
@@ -146,52 +146,52 @@ def test_what_was_not_read_from_the_history_yet_is_asked_for(
 
 
 @pytest.mark.spec("FW-438")
-def test_a_version_that_is_gone_is_a_hole(world: World, part: Part[Resource]) -> None:
-    live = WorldView(world)
+def test_a_version_that_is_gone_is_a_hole(cache: Cache, part: Part[Resource]) -> None:
+    live = CacheView(cache)
     live.get(part, "ns", "a")
-    replay = ReplayView(record_of(live, world), Past())
+    replay = ReplayView(record_of(live, cache), Past())
     assert replay.get(part, "ns", "a").value is None
     assert replay.holes == ["widgets/ns/a: version 3 is not kept"]
 
 
 @pytest.mark.spec("FW-438")
 def test_an_object_that_the_history_cannot_tell_is_a_hole_of_every_look_up(
-    world: World, part: Part[Resource], index: Index[Resource]
+    cache: Cache, part: Part[Resource], index: Index[Resource]
 ) -> None:
-    record = record_of(WorldView(world), world)
+    record = record_of(CacheView(cache), cache)
     lost = logged(entry_of(part, widget("c", "u3", 12, labels=RED), LAST + 3), previous=4)
-    replay = ReplayView(record, past_of(world, part, lost))
+    replay = ReplayView(record, past_of(cache, part, lost))
     assert [item.name for item in replay.select(index, scoped("ns", "red")).items] == ["a", "b"]
     assert replay.holes == ["widgets/ns/c: older versions are no longer kept"]
 
 
 @pytest.mark.spec("FW-438")
-def test_a_part_without_a_position_is_a_hole(world: World, part: Part[Resource]) -> None:
-    world.reached(part, None)
-    past = past_of(world, part)
+def test_a_part_without_a_position_is_a_hole(cache: Cache, part: Part[Resource]) -> None:
+    cache.reached(part, None)
+    past = past_of(cache, part)
     past.add_part(("others", ""), {})
-    replay = ReplayView(record_of(WorldView(world), world), past)
+    replay = ReplayView(record_of(CacheView(cache), cache), past)
     assert replay.get(part, "ns", "a").value is None
     assert replay.get(widgets("others"), "ns", "a").value is None
     assert replay.holes == [
         "widgets/ns/a: it came by another way than the bus, or over 100 own writes were under way",
-        "others/ns/a: the record does not tell how far its world was with it",
+        "others/ns/a: the record does not tell how far its cache was with it",
     ]
 
 
 @pytest.fixture
-def crowd(part: Part[Resource], index: Index[Resource]) -> World:
-    world = World([part], [index])
+def crowd(part: Part[Resource], index: Index[Resource]) -> Cache:
+    cache = Cache([part], [index])
     for number in range(5 * LISTED):
-        world.put(entry_of(part, widget(f"w{number}", f"u{number}", number + 1, labels=RED), number + 1), 0)
-    world.mark(part, synced=True, fresh=True)
-    world.reached(part, 5 * LISTED)
-    return world
+        cache.put(entry_of(part, widget(f"w{number}", f"u{number}", number + 1, labels=RED), number + 1), 0)
+    cache.mark(part, synced=True, fresh=True)
+    cache.reached(part, 5 * LISTED)
+    return cache
 
 
 @pytest.mark.spec("FW-440")
-def test_much_is_rebuilt_and_its_digest_agrees(crowd: World, part: Part[Resource], index: Index[Resource]) -> None:
-    live = WorldView(crowd)
+def test_much_is_rebuilt_and_its_digest_agrees(crowd: Cache, part: Part[Resource], index: Index[Resource]) -> None:
+    live = CacheView(crowd)
     answers = look(live, part, index)
     record = record_of(live, crowd)
     assert (record.reads.objects, record.reads.indexes[:1]) == ((), ())
@@ -205,21 +205,21 @@ def test_much_is_rebuilt_and_its_digest_agrees(crowd: World, part: Part[Resource
 @pytest.mark.parametrize(
     ("lost", "counted", "hole"),
     [
-        ("w7", True, "widgets: the history tells of 499 objects, the world held 500"),
+        ("w7", True, "widgets: the history tells of 499 objects, the cache held 500"),
         ("w7", False, "widgets[label:colour]: not what was read then"),
         ("w7 in another version", True, "widgets: not what was read then"),
     ],
 )
 def test_much_that_comes_out_otherwise_is_a_hole(
-    crowd: World, part: Part[Resource], index: Index[Resource], lost: str, hole: str, *, counted: bool
+    crowd: Cache, part: Part[Resource], index: Index[Resource], lost: str, hole: str, *, counted: bool
 ) -> None:
-    live = WorldView(crowd)
+    live = CacheView(crowd)
     live.select(index, scoped("ns", "red"))
     record = record_of(live, crowd)
     if not counted:
         # As an older release recorded it.
         record = record.model_copy(update={"world": record.world.model_copy(update={"objects": {}})})
-    other = World([part], [index])
+    other = Cache([part], [index])
     for entry in crowd.all(part):
         if entry.key.name != "w7":
             other.put(entry, 0)
@@ -233,9 +233,9 @@ def test_much_that_comes_out_otherwise_is_a_hole(
 
 @pytest.mark.spec("FW-440")
 def test_a_digest_says_nothing_about_other_questions(
-    crowd: World, part: Part[Resource], index: Index[Resource]
+    crowd: Cache, part: Part[Resource], index: Index[Resource]
 ) -> None:
-    live = WorldView(crowd)
+    live = CacheView(crowd)
     live.select(index, scoped("ns", "red"))
     replay = ReplayView(record_of(live, crowd), past_of(crowd, part))
     assert replay.select(index, scoped("ns", "blue")).items == ()
@@ -269,12 +269,12 @@ def test_the_record_has_the_agreed_json() -> None:
 @pytest.mark.spec("FW-438", "FW-496")
 @pytest.mark.parametrize("body", NOBODYS)
 def test_a_version_that_nobody_can_read_is_a_hole(
-    world: World, part: Part[Resource], index: Index[Resource], body: bytes
+    cache: Cache, part: Part[Resource], index: Index[Resource], body: bytes
 ) -> None:
-    live = WorldView(world)
+    live = CacheView(cache)
     live.get(part, "ns", "a")
     broken = version_of(part.name, B, body, sequence=3, previous=2, uid="u2", resource_version="5")
-    replay = ReplayView(record_of(live, world), past_of(world, part, broken))
+    replay = ReplayView(record_of(live, cache), past_of(cache, part, broken))
     assert replay.get(part, "ns", "a") == live.get(part, "ns", "a")
     assert replay.holes == []
     assert replay.get(part, "ns", "b").value is None
@@ -286,13 +286,13 @@ def test_a_version_that_nobody_can_read_is_a_hole(
 @pytest.mark.spec("FW-438", "FW-496")
 @pytest.mark.parametrize("body", NOBODYS)
 def test_a_version_that_was_read_and_that_nobody_can_read_any_more_is_a_hole(
-    world: World, part: Part[Resource], body: bytes
+    cache: Cache, part: Part[Resource], body: bytes
 ) -> None:
-    live = WorldView(world)
+    live = CacheView(cache)
     live.get(part, "ns", "b")
     past = Past()
     past.add({("widgets", B): Chain((version_of("widgets", B, body, sequence=2, uid="u2", resource_version="4"),))})
-    replay = ReplayView(record_of(live, world), past)
+    replay = ReplayView(record_of(live, cache), past)
     assert replay.get(part, "ns", "b").value is None
     assert replay.holes == ["widgets/ns/b: the version that was there cannot be read (2)"]
 
@@ -306,10 +306,10 @@ def test_a_version_that_was_read_and_that_nobody_can_read_any_more_is_a_hole(
         b'{"metadata":{"name":"b","namespace":"ns","creationTimestamp":"2030-01-01T00:00:00"}}',
     ],
 )
-def test_when_the_first_version_of_a_later_epoch_was_made_cannot_be_told_of_nonsense(
-    world: World, part: Part[Resource], body: bytes
+def test_when_the_first_version_of_a_later_epoch_was_made_cannot_be_reported_of_nonsense(
+    cache: Cache, part: Part[Resource], body: bytes
 ) -> None:
-    record = record_of(WorldView(world), world)
+    record = record_of(CacheView(cache), cache)
     first = version_of("widgets", B, body, sequence=12, epoch="e2", uid="u2", resource_version="4")
     past = Past()
     past.add_part((part.name, ""), {B: Chain((first,), first)})

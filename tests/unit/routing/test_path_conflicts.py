@@ -1,4 +1,4 @@
-"""Services of several namespaces on one gateway: who has a path, who is told what, and who is woken when it is free."""
+"""Services of several namespaces on one gateway: who has a path, what each reports, what a free path enqueues."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.builders import NOW, BuiltWorld, condition, make, owner, world_of
+from support.builders import condition, make, owner
 from support.deciding import decide
 from support.woken import Awake, woken
 
@@ -19,6 +19,7 @@ from aim_routing.address import paths_overlap
 from aim_routing.conflict import address_in_effect
 from aim_routing.service import definition
 from controller_runtime import JsonObject, Key, Plan, timestamp
+from controller_runtime.testing import NOW, BuiltCache, cache_of
 
 ROUTING = definition(AimSettings())
 RECONCILER = ROUTING.reconcilers[0]
@@ -53,14 +54,14 @@ def younger(path: str = "/demo/chat", **members: Any) -> JsonObject:
     return service(YOUNGER, path, age=1, **members)
 
 
-def pass_of(known: BuiltWorld, obj: JsonObject, now: datetime = NOW) -> Plan:
+def pass_of(known: BuiltCache, obj: JsonObject, now: datetime = NOW) -> Plan:
     key = Key.of(obj)
     return decide(RECONCILER, known.object(SERVICES, key.namespace, key.name), known.view(), now)
 
 
 def route_of(obj: JsonObject, **metadata: Any) -> JsonObject:
     """The route that the service gets when it is alone."""
-    (child,) = pass_of(world_of(ROUTING.consumes, obj, indexes=ROUTING.indexes), obj).children
+    (child,) = pass_of(cache_of(ROUTING.consumes, obj, indexes=ROUTING.indexes), obj).children
     key = Key.of(child.body)
     members = {
         "uid": f"{key.namespace}-{key.name}",
@@ -72,33 +73,33 @@ def route_of(obj: JsonObject, **metadata: Any) -> JsonObject:
     return make(HTTP_ROUTE, key.name, namespace=key.namespace, **members)
 
 
-def world(*objects: JsonObject) -> BuiltWorld:
-    return world_of(ROUTING.consumes, *objects, indexes=ROUTING.indexes)
+def cache(*objects: JsonObject) -> BuiltCache:
+    return cache_of(ROUTING.consumes, *objects, indexes=ROUTING.indexes)
 
 
-def standing(*services: JsonObject, others: Iterable[JsonObject] = ()) -> BuiltWorld:
+def standing(*services: JsonObject, others: Iterable[JsonObject] = ()) -> BuiltCache:
     """The services, and a route of each."""
-    return world(*services, *(route_of(one) for one in services), *others)
+    return cache(*services, *(route_of(one) for one in services), *others)
 
 
-def told(plan: Plan) -> tuple[str, str]:
+def reported(plan: Plan) -> tuple[str, str]:
     assert plan.status is not None
     (only,) = plan.status["conditions"]
     return only["reason"], only["message"]
 
 
 def is_refused(plan: Plan) -> bool:
-    return plan.status is not None and told(plan)[0] == "PathConflict"
+    return plan.status is not None and reported(plan)[0] == "PathConflict"
 
 
 @pytest.mark.spec("RT-122", "RT-S33")
 @pytest.mark.parametrize("path", ["/demo/chat", "/demo/chat/v1", "/demo", "/", "/Demo//CHAT/"])
 def test_the_younger_of_two_namespaces_gets_no_route(path: str) -> None:
     loser = younger(path)
-    known = world(older(), loser, route_of(older()))
+    known = cache(older(), loser, route_of(older()))
     plan = pass_of(known, loser)
     assert (plan.children, plan.deletes) == ((), ())
-    reason, message = told(plan)
+    reason, message = reported(plan)
     assert reason == "PathConflict"
     assert f"namespace {OLDER}," in message
     assert "on Gateway infra/gw" in message
@@ -111,7 +112,7 @@ def test_the_younger_of_two_namespaces_gets_no_route(path: str) -> None:
 @pytest.mark.spec("RT-122")
 def test_a_refused_tenant_learns_the_namespace_and_nothing_else() -> None:
     holder = older("/demo/hidden-name", name="secret-project")
-    message = told(pass_of(standing(holder, others=[younger("/demo")]), younger("/demo")))[1]
+    message = reported(pass_of(standing(holder, others=[younger("/demo")]), younger("/demo")))[1]
     assert message == (
         "path /demo on Gateway infra/gw equals, lies below or contains one of namespace demo, which has it; "
         "choose another pathTemplate or other hostnames"
@@ -123,7 +124,7 @@ def test_a_refused_tenant_learns_the_namespace_and_nothing_else() -> None:
 def test_a_route_that_no_service_controls_is_no_conflict(change: JsonObject) -> None:
     loser, route = younger(), route_of(older())
     route["metadata"]["ownerReferences"][0].update(change)
-    plan = pass_of(world(older(), loser, route), loser)
+    plan = pass_of(cache(older(), loser, route), loser)
     assert len(plan.children) == 1
     assert not is_refused(plan)
 
@@ -161,7 +162,7 @@ def test_of_one_age_the_namespace_decides() -> None:
 @pytest.mark.spec("RT-210", "RT-212", "RT-S34")
 @pytest.mark.parametrize("path", ["/demo/chat", "/demo", "/demo/chat/v1", "/Demo//CHAT/"])
 def test_an_older_service_that_moves_never_takes_an_address_that_is_served(path: str) -> None:
-    known = world(older(path), route_of(older("/old")), younger(), route_of(younger()))
+    known = cache(older(path), route_of(older("/old")), younger(), route_of(younger()))
     plan = pass_of(known, older(path))
     assert (plan.children, plan.deletes) == ((), ())
     assert is_refused(plan)
@@ -184,7 +185,7 @@ def test_an_older_service_that_moves_never_takes_an_address_that_is_served(path:
 )
 def test_neither_another_host_nor_another_gateway_takes_what_is_served(before: JsonObject, now: JsonObject) -> None:
     holder, moving = younger(hostnames=["b.example.com"]), older(**now)
-    known = world(moving, route_of(older(**before)), holder, route_of(holder))
+    known = cache(moving, route_of(older(**before)), holder, route_of(holder))
     plan = pass_of(known, moving)
     assert (is_refused(plan), plan.children, plan.deletes) == (True, (), ())
     assert not is_refused(pass_of(known, holder))
@@ -199,7 +200,7 @@ def test_an_older_service_that_is_routed_later_takes_nothing() -> None:
 
 @pytest.mark.spec("RT-210", "RT-125")
 def test_of_claims_of_one_second_the_older_service_wins() -> None:
-    known = world(younger(), route_of(younger(), created=NOW), older())
+    known = cache(younger(), route_of(younger(), created=NOW), older())
     taken = pass_of(known, older())
     assert len(taken.children) == 1
     known.put(HTTP_ROUTES, route_of(older(), created=NOW))
@@ -211,7 +212,7 @@ def test_of_claims_of_one_second_the_older_service_wins() -> None:
 
 @pytest.mark.spec("RT-211")
 def test_a_move_is_recorded_on_the_route_and_decides_later() -> None:
-    known = world(older("/new"), route_of(older("/old"), created=NOW - timedelta(hours=5)))
+    known = cache(older("/new"), route_of(older("/old"), created=NOW - timedelta(hours=5)))
     (child,) = pass_of(known, older("/new")).children
     assert child.body["metadata"]["annotations"] == {labels.ANNOTATION_ADDRESS_CLAIMED: timestamp(NOW)}
     moved = make(
@@ -247,7 +248,7 @@ def test_a_route_without_a_record_is_as_old_as_its_creation() -> None:
 def test_a_record_that_is_no_time_counts_for_nothing(text: str) -> None:
     early = older("/demo")
     stamped = route_of(early, annotations={labels.ANNOTATION_ADDRESS_CLAIMED: text}, created=NOW - timedelta(minutes=1))
-    known = world(early, stamped, younger(), route_of(younger()))
+    known = cache(early, stamped, younger(), route_of(younger()))
     assert is_refused(pass_of(known, early))
     assert not is_refused(pass_of(known, younger()))
 
@@ -257,16 +258,16 @@ def test_no_claim_is_older_than_its_service() -> None:
     """Who may edit HTTPRoutes can write any time into the annotation."""
     record = {labels.ANNOTATION_ADDRESS_CLAIMED: "2001-01-01T00:00:00Z"}
     victim, forger = older("/demo"), younger()
-    known = world(victim, route_of(victim), forger, route_of(forger, annotations=record))
+    known = cache(victim, route_of(victim), forger, route_of(forger, annotations=record))
     assert not is_refused(pass_of(known, victim))
 
 
 @pytest.mark.spec("RT-211")
 def test_no_user_writes_the_age_of_a_claim() -> None:
     forged = older("/new", annotations={labels.ANNOTATION_ADDRESS_CLAIMED: "2020-01-01T00:00:00Z", "x": "y"})
-    (first,) = pass_of(world(forged), forged).children
+    (first,) = pass_of(cache(forged), forged).children
     assert first.body["metadata"]["annotations"] == {"x": "y"}
-    (moved,) = pass_of(world(forged, route_of(older("/old"))), forged).children
+    (moved,) = pass_of(cache(forged, route_of(older("/old"))), forged).children
     assert moved.body["metadata"]["annotations"] == {labels.ANNOTATION_ADDRESS_CLAIMED: timestamp(NOW), "x": "y"}
 
 
@@ -286,7 +287,7 @@ def test_a_route_that_is_deleted_by_others_gives_no_address_up() -> None:
     holder = accepted(younger())
     # The waiting service was faster.
     quick = route_of(older(), created=NOW - timedelta(seconds=2))
-    known = world(holder, older(), quick)
+    known = cache(holder, older(), quick)
     (child,) = pass_of(known, holder).children
     assert child.body["metadata"]["annotations"] == {
         labels.ANNOTATION_ADDRESS_CLAIMED: timestamp(NOW - timedelta(minutes=30))
@@ -298,7 +299,7 @@ def test_a_route_that_is_deleted_by_others_gives_no_address_up() -> None:
 @pytest.mark.spec("RT-213", "RT-186")
 def test_a_route_that_is_changed_by_others_gives_no_address_up() -> None:
     holder = accepted(younger())
-    known = world(holder, route_of(younger("/elsewhere")), older(), route_of(older(), created=NOW))
+    known = cache(holder, route_of(younger("/elsewhere")), older(), route_of(older(), created=NOW))
     assert len(pass_of(known, holder).children) == 1
 
 
@@ -313,7 +314,7 @@ def test_a_route_that_is_changed_by_others_gives_no_address_up() -> None:
     ],
 )
 def test_what_is_not_reported_as_it_is_asked_for_is_a_first_claim(not_held: JsonObject) -> None:
-    known = world(not_held, younger(), route_of(younger(), created=NOW - timedelta(seconds=1)))
+    known = cache(not_held, younger(), route_of(younger(), created=NOW - timedelta(seconds=1)))
     assert is_refused(pass_of(known, not_held))
 
 
@@ -323,10 +324,10 @@ def test_in_its_own_namespace_an_older_service_takes_no_served_path_either(hosts
     wanted: dict[str, Any] = {} if hosts is None else {"hostnames": hosts}
     first = service(OLDER, "/demo/second", name="first", age=9, **wanted)
     second = service(OLDER, "/demo/second", name="second", age=1)
-    known = world(first, route_of(service(OLDER, "/demo/first", name="first", age=9)), second, route_of(second))
+    known = cache(first, route_of(service(OLDER, "/demo/first", name="first", age=9)), second, route_of(second))
     plan = pass_of(known, first)
     assert (is_refused(plan), plan.children, plan.deletes) == (True, (), ())
-    assert told(plan)[1] == (
+    assert reported(plan)[1] == (
         "path /demo/second on Gateway infra/gw is that of AIMService demo/second; move that one to another "
         "pathTemplate first, or choose another one here"
     )
@@ -341,7 +342,7 @@ def test_in_its_own_namespace_an_older_service_takes_no_served_path_either(hosts
 
 @pytest.mark.spec("RT-212", "RT-126")
 def test_where_overlaps_are_allowed_a_move_still_takes_no_served_path() -> None:
-    known = world(older(), route_of(older("/old")), younger(), route_of(younger()), allowing())
+    known = cache(older(), route_of(older("/old")), younger(), route_of(younger()), allowing())
     assert is_refused(pass_of(known, older()))
     known.put(SERVICES, older("/demo"))
     assert len(pass_of(known, older("/demo")).children) == 1
@@ -351,8 +352,8 @@ def test_where_overlaps_are_allowed_a_move_still_takes_no_served_path() -> None:
 @pytest.mark.parametrize("broken", [{"pathTemplate": "/{.spec.nope}"}, {"requestTimeout": "soon"}])
 def test_a_route_that_is_kept_for_a_fault_gives_way_as_well(broken: JsonObject) -> None:
     faulty = younger(**broken)
-    assert pass_of(world(faulty, route_of(younger())), faulty).deletes == ()
-    known = world(faulty, route_of(younger()), older(), route_of(older()))
+    assert pass_of(cache(faulty, route_of(younger())), faulty).deletes == ()
+    known = cache(faulty, route_of(younger()), older(), route_of(older()))
     plan = pass_of(known, faulty)
     assert len(plan.deletes) == 1
     assert is_refused(plan)
@@ -377,7 +378,7 @@ def test_whoever_has_a_path_is_woken_when_another_claims_it() -> None:
 @pytest.mark.spec("RT-125")
 def test_the_route_of_a_service_that_is_gone_counts_until_it_goes() -> None:
     left = route_of(older(), created=NOW - timedelta(hours=2))
-    assert is_refused(pass_of(world(younger(), left), younger()))
+    assert is_refused(pass_of(cache(younger(), left), younger()))
 
 
 def allowing(name: str = "default") -> JsonObject:
@@ -404,7 +405,7 @@ def test_a_namespace_cannot_allow_it_for_itself() -> None:
 def test_both_sides_have_to_be_allowed(configs: tuple[str | None, str | None]) -> None:
     base = make(AIM_CLUSTER_RUNTIME_CONFIG, "default", spec={})
     mine, theirs = younger(config=configs[0]), older(config=configs[1])
-    assert is_refused(pass_of(world(theirs, route_of(older()), mine, base, allowing("open")), mine))
+    assert is_refused(pass_of(cache(theirs, route_of(older()), mine, base, allowing("open")), mine))
 
 
 @pytest.mark.spec("RT-124", "RT-S36")
@@ -425,7 +426,7 @@ def test_the_rule_holds_for_each_hostname(theirs: list[str], mine: list[str], re
     plan = pass_of(standing(older("/chat", hostnames=theirs), others=[loser]), loser)
     assert is_refused(plan) is refused
     if refused and mine:
-        assert f"(hosts {', '.join(mine)})" in told(plan)[1]
+        assert f"(hosts {', '.join(mine)})" in reported(plan)[1]
 
 
 @pytest.mark.spec("RT-058", "RT-173")
@@ -445,7 +446,7 @@ def test_hostnames_come_as_a_whole_from_the_nearest_level() -> None:
 
         given: dict[str, Any] = {} if own is None else {"hostnames": own}
         obj = older(**given)
-        known = world(
+        known = cache(
             obj,
             make(AIM_CLUSTER_RUNTIME_CONFIG, "default", spec=routing(cluster)),
             make(AIM_RUNTIME_CONFIG, "default", namespace=OLDER, spec=routing(local)),
@@ -466,8 +467,8 @@ def test_what_was_said_of_other_hostnames_does_not_count() -> None:
         "parents": [{"parentRef": GATEWAY, "conditions": [{**condition("Accepted", True), "observedGeneration": 1}]}]
     }
     named = older(hostnames=["a.example.com"])
-    assert told(pass_of(world(named, route_of(named, status=accepted)), named))[0] == "HTTPRouteAccepted"
-    assert told(pass_of(world(named, route_of(older(), status=accepted)), named))[0] == "HTTPRoutePending"
+    assert reported(pass_of(cache(named, route_of(named, status=accepted)), named))[0] == "HTTPRouteAccepted"
+    assert reported(pass_of(cache(named, route_of(older(), status=accepted)), named))[0] == "HTTPRoutePending"
 
 
 def shared_path(plan: Plan) -> list[str]:
@@ -475,7 +476,7 @@ def shared_path(plan: Plan) -> list[str]:
 
 
 @pytest.mark.spec("RT-121")
-def test_in_one_namespace_the_younger_is_told_of_the_oldest_and_keeps_its_route() -> None:
+def test_in_one_namespace_the_younger_is_reported_of_the_oldest_and_keeps_its_route() -> None:
     first = service(OLDER, name="first", age=3)
     second, third = service(OLDER, name="second", age=2), service(OLDER, name="third", age=1)
     known = standing(second, first, third)
@@ -530,21 +531,21 @@ def test_of_claims_of_one_second_the_same_services_win_in_every_order(
         service(namespace, path, name=f"s{number}", age=age) for number, (namespace, path, age) in enumerate(claims)
     ]
     routes = {one["metadata"]["uid"]: route_of(one, created=NOW) for one in services}
-    known = world(*services)
+    known = cache(*services)
     changed = True
     while changed:
         changed = False
         for one in order.sample(services, len(services)):
             plan, route = pass_of(known, one), routes[one["metadata"]["uid"]]
-            entry = known.world.get(HTTP_ROUTES, Key.of(route))
+            entry = known.cache.get(HTTP_ROUTES, Key.of(route))
             if plan.children and entry is None:
                 known.put(HTTP_ROUTES, route)
                 changed = True
             elif plan.deletes:
                 assert entry is not None
-                known.world.absorb_deleted(HTTP_ROUTES, entry.key, entry.version.uid, 0.0)
+                known.cache.absorb_deleted(HTTP_ROUTES, entry.key, entry.version.uid, 0.0)
                 changed = True
-    served = {entry.key for entry in known.world.all(HTTP_ROUTES)}
+    served = {entry.key for entry in known.cache.all(HTTP_ROUTES)}
     assert served == {Key.of(routes[one["metadata"]["uid"]]) for one in _winners(services)}
 
 
@@ -558,7 +559,7 @@ HOMES = ("n1", "n2", "n3", "n1")
 @settings(max_examples=20)
 @given(MOVES, st.permutations(range(4)), st.randoms(use_true_random=False))
 def test_whatever_moves_what_is_served_stays(moves: list[tuple[int, str]], ages: list[int], order: Any) -> None:
-    known, clock = world(), NOW
+    known, clock = cache(), NOW
     wanted: dict[int, JsonObject] = {}
     for number, path in moves:
         clock += timedelta(minutes=1)
@@ -572,21 +573,21 @@ def test_whatever_moves_what_is_served_stays(moves: list[tuple[int, str]], ages:
                 assert _served(known, wanted[one]) == served
 
 
-def _served(known: BuiltWorld, obj: JsonObject) -> str:
+def _served(known: BuiltCache, obj: JsonObject) -> str:
     """The path of the service's route; empty without a route."""
     key = Key(obj["metadata"]["namespace"], http_route_name(obj["metadata"]["name"], obj["metadata"]["namespace"]))
-    entry = known.world.get(HTTP_ROUTES, key)
+    entry = known.cache.get(HTTP_ROUTES, key)
     route = None if entry is None else entry.object
     address = None if route is None else address_in_effect(route)
     return "" if address is None else address.path
 
 
-def _carry_out(known: BuiltWorld, obj: JsonObject, now: datetime) -> None:
+def _carry_out(known: BuiltCache, obj: JsonObject, now: datetime) -> None:
     plan = pass_of(known, obj, now)
     for one in plan.deletes:
-        known.world.absorb_deleted(HTTP_ROUTES, Key(one.namespace, one.name), one.uid, 0.0)
+        known.cache.absorb_deleted(HTTP_ROUTES, Key(one.namespace, one.name), one.uid, 0.0)
     for child in plan.children:
-        entry = known.world.get(HTTP_ROUTES, Key(child.namespace, child.name))
+        entry = known.cache.get(HTTP_ROUTES, Key(child.namespace, child.name))
         before = None if entry is None else entry.object
         created = (None if before is None else before.metadata.creation_timestamp) or now
         known.put(
@@ -624,7 +625,7 @@ def _winners(services: list[JsonObject]) -> list[JsonObject]:
 
 @pytest.mark.spec("RT-125", "FW-019")
 def test_a_new_path_is_only_taken_by_whoever_can_see_that_it_is_free() -> None:
-    known = world(older("/new"), route_of(older("/old")))
+    known = cache(older("/new"), route_of(older("/old")))
     known.make_stale(HTTP_ROUTES)
     blind = pass_of(known, older("/new"))
     assert (blind.children, blind.deletes) == ((), ())
@@ -653,7 +654,7 @@ def test_a_shared_path_of_one_namespace_is_a_standing_warning() -> None:
 def test_a_route_that_somebody_emptied_claims_nothing(emptied: JsonObject) -> None:
     route = route_of(older())
     empty = {**route, "spec": {**route["spec"], **emptied}}
-    assert not is_refused(pass_of(world(older(), younger(), empty), younger()))
+    assert not is_refused(pass_of(cache(older(), younger(), empty), younger()))
 
 
 @pytest.mark.spec("RT-126")
@@ -662,15 +663,15 @@ def test_only_the_config_that_both_follow_by_name_allows_it(followed: str, refus
     closed = make(AIM_CLUSTER_RUNTIME_CONFIG, "closed", spec={})
     mine = younger(config=followed)
     both = (older(config=followed), route_of(older()), mine, allowing("open"), closed)
-    assert is_refused(pass_of(world(*both), mine)) == refused
+    assert is_refused(pass_of(cache(*both), mine)) == refused
     opposite = make(AIM_CLUSTER_RUNTIME_CONFIG, "default", spec={}) if followed == "open" else allowing()
-    assert is_refused(pass_of(world(*both, opposite), mine)) == refused
+    assert is_refused(pass_of(cache(*both, opposite), mine)) == refused
 
 
 @pytest.mark.spec("RT-122")
-def test_a_conflict_is_told_with_the_hostnames_of_the_service_itself() -> None:
+def test_a_conflict_is_reported_with_the_hostnames_of_the_service_itself() -> None:
     mine = younger(hostnames=["A.example.com", "b.example.com"])
     known = standing(older(hostnames=["*.example.com"]), others=[mine])
-    message = told(pass_of(known, mine))[1]
+    message = reported(pass_of(known, mine))[1]
     assert message.startswith("path /demo/chat (hosts a.example.com, b.example.com) on Gateway infra/gw ")
     assert "*.example.com" not in message

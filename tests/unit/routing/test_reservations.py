@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.builders import NOW, BuiltWorld, make, owner, world_of
+from support.builders import make, owner
 from support.deciding import decide
 from support.woken import woken
 
@@ -15,6 +15,7 @@ from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, SERVICES
 from aim_routing.reservation import root_of
 from aim_routing.service import definition
 from controller_runtime import JsonObject, Plan
+from controller_runtime.testing import NOW, BuiltCache, cache_of
 
 ROUTING = definition(AimSettings())
 RECONCILER = ROUTING.reconcilers[0]
@@ -51,11 +52,11 @@ def route(path: str) -> JsonObject:
     )
 
 
-def world(*objects: JsonObject) -> BuiltWorld:
-    return world_of(ROUTING.consumes, *objects, indexes=ROUTING.indexes)
+def cache(*objects: JsonObject) -> BuiltCache:
+    return cache_of(ROUTING.consumes, *objects, indexes=ROUTING.indexes)
 
 
-def pass_of(known: BuiltWorld) -> Plan:
+def pass_of(known: BuiltCache) -> Plan:
     return decide(RECONCILER, known.object(SERVICES, TEAM, "chat"), known.view(), NOW)
 
 
@@ -92,13 +93,13 @@ def refusal(plan: Plan) -> str:
 def test_an_administrator_keeps_paths_and_hosts_for_namespaces(
     path: str, hosts: list[str], reservation: JsonObject, refused: bool
 ) -> None:
-    found = refusal(pass_of(world(service(path, hostnames=hosts), config(reservation))))
+    found = refusal(pass_of(cache(service(path, hostnames=hosts), config(reservation))))
     assert bool(found) is refused
 
 
 @pytest.mark.spec("RT-214")
 def test_the_refusal_names_path_config_and_remedy() -> None:
-    message = refusal(pass_of(world(service("/team-b/chat"), config(kept(OTHER, paths=["/team-b"])))))
+    message = refusal(pass_of(cache(service("/team-b/chat"), config(kept(OTHER, paths=["/team-b"])))))
     assert message == (
         "path /team-b/chat on Gateway infra/gw equals, lies below or contains /team-b, which AIMClusterRuntimeConfig "
         "default reserves for other namespaces; choose another pathTemplate or other hostnames, or have an "
@@ -112,7 +113,7 @@ def test_a_service_does_not_escape_by_the_config_that_it_names() -> None:
     mine["spec"]["runtimeConfigName"] = "free"
     free = make(AIM_CLUSTER_RUNTIME_CONFIG, "free", spec={})
     own = make(AIM_RUNTIME_CONFIG, "free", namespace=TEAM, spec={"routing": {"pathTemplate": "/team-b/chat"}})
-    assert refusal(pass_of(world(mine, free, own, config(kept(OTHER, paths=["/team-b"])))))
+    assert refusal(pass_of(cache(mine, free, own, config(kept(OTHER, paths=["/team-b"])))))
 
 
 @pytest.mark.spec("RT-214")
@@ -130,7 +131,7 @@ def test_a_service_does_not_escape_by_the_config_that_it_names() -> None:
 )
 def test_of_nested_reservations_the_inner_decides(reservations: list[JsonObject], refused: bool) -> None:
     mine = service("/shared/a/chat", hostnames=["a.example.com"])
-    assert bool(refusal(pass_of(world(mine, config(*reservations))))) is refused
+    assert bool(refusal(pass_of(cache(mine, config(*reservations))))) is refused
 
 
 @pytest.mark.spec("RT-215")
@@ -149,42 +150,42 @@ def test_of_nested_reservations_the_inner_decides(reservations: list[JsonObject]
 )
 def test_a_root_is_not_for_tenants(path: str | None, template: str | None, refused: bool) -> None:
     other = config(name="other", **({} if template is None else {"pathTemplate": template}))
-    assert bool(refusal(pass_of(world(service(path), other)))) is refused
+    assert bool(refusal(pass_of(cache(service(path), other)))) is refused
 
 
 @pytest.mark.spec("RT-215")
 @pytest.mark.parametrize("hosts", [["a.example.com"], ["*.example.com"], ["a.example.com", "b.example.com"]])
 def test_a_root_of_hosts_is_given_by_an_administrator(hosts: list[str]) -> None:
     mine = service("/", hostnames=hosts)
-    message = refusal(pass_of(world(mine, config())))
+    message = refusal(pass_of(cache(mine, config())))
     assert message.startswith(f"path / (hosts {', '.join(hosts)}) on Gateway infra/gw contains the paths of other ")
     assert "have an administrator reserve it for namespace team-a in spec.routing.reservations" in message
-    assert not refusal(pass_of(world(mine, config(kept(TEAM, hosts=hosts)))))
-    assert refusal(pass_of(world(mine, config(kept(TEAM, hosts=hosts[1:] or ["c.example.com"])))))
+    assert not refusal(pass_of(cache(mine, config(kept(TEAM, hosts=hosts)))))
+    assert refusal(pass_of(cache(mine, config(kept(TEAM, hosts=hosts[1:] or ["c.example.com"])))))
 
 
 @pytest.mark.spec("RT-215")
 def test_a_root_is_given_by_the_literal_template_of_a_cluster_config_only() -> None:
-    assert not refusal(pass_of(world(service(None), config(pathTemplate="/"))))
+    assert not refusal(pass_of(cache(service(None), config(pathTemplate="/"))))
     tenants = make(AIM_RUNTIME_CONFIG, "default", namespace=TEAM, spec={"routing": {"pathTemplate": "/"}})
-    assert refusal(pass_of(world(service(None), tenants)))
+    assert refusal(pass_of(cache(service(None), tenants)))
     # What an expression leads to is the tenant's choice.
     escaped = make(AIM_SERVICE, "chat", namespace=TEAM, spec=service(None)["spec"], annotations={"x": "-/-"})
     template = "/models/{.metadata.annotations['x']}"
-    assert refusal(pass_of(world(escaped, config(pathTemplate=template))))
+    assert refusal(pass_of(cache(escaped, config(pathTemplate=template))))
 
 
 @pytest.mark.spec("RT-216")
 @pytest.mark.parametrize("path", ["/", "/team-b/chat"])
 def test_what_is_in_effect_stays_until_its_route_goes(path: str) -> None:
     mine, cluster = service(path), config(kept(OTHER, paths=["/team-b"]))
-    assert not refusal(pass_of(world(mine, cluster, route(path))))
-    assert refusal(pass_of(world(mine, cluster)))
+    assert not refusal(pass_of(cache(mine, cluster, route(path))))
+    assert refusal(pass_of(cache(mine, cluster)))
 
 
 @pytest.mark.spec("RT-216", "RT-212")
 def test_a_move_into_a_reservation_keeps_the_former_route() -> None:
-    plan = pass_of(world(service("/team-b/chat"), config(kept(OTHER, paths=["/team-b"])), route("/old")))
+    plan = pass_of(cache(service("/team-b/chat"), config(kept(OTHER, paths=["/team-b"])), route("/old")))
     assert (plan.children, plan.deletes) == ((), ())
     assert plan.status is not None
     assert plan.status["routing"] == {"path": "/old"}
@@ -193,14 +194,14 @@ def test_a_move_into_a_reservation_keeps_the_former_route() -> None:
 @pytest.mark.spec("RT-217")
 def test_a_service_that_waits_is_reconciled_when_a_reservation_changes() -> None:
     before, after = config(kept(OTHER, paths=["/team-b"]), name="other"), config(name="other")
-    known = world(service("/team-b/chat"), before)
+    known = cache(service("/team-b/chat"), before)
     assert refusal(pass_of(known))
     assert f"routing:{TEAM}/chat" in woken(ROUTING, known, CLUSTER_RUNTIME_CONFIGS, before, after)
 
 
 @pytest.mark.spec("RT-217", "FW-019")
 def test_no_new_address_is_taken_while_the_configs_are_stale() -> None:
-    known = world(service("/chat"))
+    known = cache(service("/chat"))
     known.make_stale(CLUSTER_RUNTIME_CONFIGS)
     plan = pass_of(known)
     assert (plan.children, plan.deletes) == ((), ())

@@ -73,8 +73,8 @@ def programmed(holds: bool) -> JsonObject:
 def respond(live: Live, *conditions: JsonObject, parent: JsonObject | None = None) -> None:
     """Let the gateway report of the route as it is."""
     generation = route(live)["metadata"]["generation"]
-    told = [{**one, "observedGeneration": generation} for one in conditions]
-    entry = {"parentRef": parent or GATEWAY, "controllerName": "example.com/gateway", "conditions": told}
+    reported = [{**one, "observedGeneration": generation} for one in conditions]
+    entry = {"parentRef": parent or GATEWAY, "controllerName": "example.com/gateway", "conditions": reported}
     live.change(HTTP_ROUTES, ROUTE, status={"parents": [entry]})
 
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.builders import NOW, condition, make, world_of
+from support.builders import condition, make
 from support.deciding import decide
 
 from aim_domain import AIMService, AimSettings, Gateway, HTTPRoute, ParentReference
@@ -17,6 +17,7 @@ from aim_routing.path import PathProblem, normalise, path_of, render
 from aim_routing.route import acceptance, served
 from aim_routing.service import definition
 from controller_runtime import ConditionStatus, Delete, Desired, JsonObject, Observability, Plan
+from controller_runtime.testing import NOW, cache_of
 
 GATEWAY = {"name": "gw", "namespace": "infra"}
 
@@ -112,7 +113,7 @@ def test_the_count_of_attached_routes_is_not_published() -> None:
 
 @pytest.mark.spec("RT-144")
 @pytest.mark.parametrize(("message", "why"), [("no listener", "no listener"), ("", "NotAllowedByListeners")])
-def test_a_rejection_is_told_with_what_the_gateway_says(message: str, why: str) -> None:
+def test_a_rejection_is_reported_with_what_the_gateway_says(message: str, why: str) -> None:
     rejected = said(parent(condition("Accepted", False, "NotAllowedByListeners", message)))
     assert (rejected.reason, rejected.observe) == ("NotAllowedByListeners", Observability.ERROR)
     assert rejected.message == f"Gateway infra/gw rejected HTTPRoute chat: {why}"
@@ -161,7 +162,7 @@ def test_a_value_of_which_nothing_is_left_is_an_error(value: str) -> None:
 
 @pytest.mark.spec("RT-145")
 @pytest.mark.parametrize(
-    ("reason", "message", "told"),
+    ("reason", "message", "reported"),
     [
         (
             "BackendNotFound",
@@ -176,10 +177,10 @@ def test_a_value_of_which_nothing_is_left_is_an_error(value: str) -> None:
     ],
 )
 def test_unresolved_references_keep_the_reason_where_users_know_it(
-    reason: str, message: str, told: tuple[str, str]
+    reason: str, message: str, reported: tuple[str, str]
 ) -> None:
     desired = said(unresolved(reason, message))
-    assert (desired.reason, desired.message) == told
+    assert (desired.reason, desired.message) == reported
     assert desired.observe is Observability.INFO
 
 
@@ -326,7 +327,7 @@ ROUTING = definition(AimSettings())
 
 
 def plan(service: JsonObject, *others: JsonObject) -> Plan:
-    known = world_of(ROUTING.consumes, service, *others, indexes=ROUTING.indexes)
+    known = cache_of(ROUTING.consumes, service, *others, indexes=ROUTING.indexes)
     found = known.object(SERVICES, "ml-team", service["metadata"]["name"])
     return decide(ROUTING.reconcilers[0], found, known.view(), NOW)
 
@@ -358,7 +359,7 @@ def test_turning_routing_off_deletes_this_very_route() -> None:
 
 
 @pytest.mark.spec("RT-183")
-def test_a_route_of_somebody_else_is_told_with_its_controller() -> None:
+def test_a_route_of_somebody_else_is_reported_with_its_controller() -> None:
     own = route_of(routed())
     other = {**own["metadata"]["ownerReferences"][0], "kind": "Gadget", "name": "g", "uid": "x"}
     by_hand = {**own["metadata"]["ownerReferences"][0], "uid": "y", "controller": False}
@@ -370,7 +371,7 @@ def test_a_route_of_somebody_else_is_told_with_its_controller() -> None:
         assert ready["message"].startswith(f"HTTPRoute ml-team/{own['metadata']['name']} exists and {said};")
 
 
-def test_a_new_route_is_told_by_its_name_and_its_gateway() -> None:
+def test_a_new_route_is_reported_by_its_name_and_its_gateway() -> None:
     known = routed()
     found = plan(known, route_of(known, created=NOW - timedelta(seconds=10)))
     assert found.status is not None
@@ -380,7 +381,7 @@ def test_a_new_route_is_told_by_its_name_and_its_gateway() -> None:
 
 @pytest.mark.spec("RT-008", "FW-019")
 def test_without_a_view_of_the_config_the_pass_is_tried_again() -> None:
-    known = world_of(ROUTING.consumes, routed(), indexes=ROUTING.indexes)
+    known = cache_of(ROUTING.consumes, routed(), indexes=ROUTING.indexes)
     known.make_stale(CLUSTER_RUNTIME_CONFIGS)
     found = decide(ROUTING.reconcilers[0], known.object(SERVICES, "ml-team", "chat"), known.view(), NOW)
     assert (found.children, found.status) == ((), None)

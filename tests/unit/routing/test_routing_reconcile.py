@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from support.builders import NOW, BuiltWorld, condition, make, owner, world_of
+from support.builders import condition, make, owner
 from support.deciding import decide
 from support.woken import woken
 
@@ -13,6 +13,7 @@ from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_SERVICE, HTTP_ROUTE
 from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, HTTP_ROUTES, SERVICES
 from aim_routing.service import definition
 from controller_runtime import Category, Change, ClassifiedError, JsonObject, Key, Plan
+from controller_runtime.testing import NOW, BuiltCache, cache_of
 
 ROUTING = definition(AimSettings())
 RECONCILER = ROUTING.reconcilers[0]
@@ -29,11 +30,11 @@ def config(routing: JsonObject) -> JsonObject:
     return make(AIM_CLUSTER_RUNTIME_CONFIG, "default", spec={"routing": routing})
 
 
-def world(*objects: JsonObject) -> BuiltWorld:
-    return world_of(ROUTING.consumes, *objects, indexes=ROUTING.indexes)
+def cache(*objects: JsonObject) -> BuiltCache:
+    return cache_of(ROUTING.consumes, *objects, indexes=ROUTING.indexes)
 
 
-def passes(known: BuiltWorld, failure: ClassifiedError | None = None, failing_since: datetime | None = None) -> Plan:
+def passes(known: BuiltCache, failure: ClassifiedError | None = None, failing_since: datetime | None = None) -> Plan:
     view = known.view(failure, failing_since)
     return decide(RECONCILER, known.object(SERVICES, "ml-team", "qwen-chat"), view, NOW)
 
@@ -86,7 +87,7 @@ def ready_of(plan: Plan) -> tuple[str, str]:
 )
 def test_when_routing_is_enabled(own: bool | None, base: bool | None, on: bool) -> None:
     routing = {} if own is None else {"enabled": own}
-    known = world(service(routing), config({"gatewayRef": GATEWAY, **({} if base is None else {"enabled": base})}))
+    known = cache(service(routing), config({"gatewayRef": GATEWAY, **({} if base is None else {"enabled": base})}))
     assert bool(passes(known).children) is on
 
 
@@ -106,7 +107,7 @@ def test_when_routing_is_enabled(own: bool | None, base: bool | None, on: bool) 
 )
 def test_the_route_is_made_while_nothing_else_is_ready() -> None:
     labels = {"aim.eai.amd.com/team": "x", "other": "y"}
-    plan = passes(world(service({"enabled": True}, labels=labels), config({"gatewayRef": GATEWAY})))
+    plan = passes(cache(service({"enabled": True}, labels=labels), config({"gatewayRef": GATEWAY})))
     (child,) = plan.children
     assert child.owned
     assert child.body["metadata"] == {
@@ -138,10 +139,10 @@ def test_the_route_is_made_while_nothing_else_is_ready() -> None:
 
 
 @pytest.mark.spec("RT-142", "RT-170", "FW-370", "FW-371", "RT-P08", "FW-373", "RT-140")
-def test_what_is_told_is_pending_and_the_path_and_nothing_of_others() -> None:
+def test_what_is_reported_is_pending_and_the_path_and_nothing_of_others() -> None:
     seventh = service({"enabled": True})
     seventh["metadata"]["generation"] = 7
-    known = world(seventh, config({"gatewayRef": GATEWAY}))
+    known = cache(seventh, config({"gatewayRef": GATEWAY}))
     known.put(HTTP_ROUTES, stored_route(passes(known)))
     plan = passes(known)
     assert plan.status is not None
@@ -179,19 +180,19 @@ def test_what_is_told_is_pending_and_the_path_and_nothing_of_others() -> None:
     ],
 )
 def test_what_the_gateway_says_becomes_the_condition(parents: list[JsonObject], expected: tuple[str, str]) -> None:
-    known = world(service({"enabled": True}), config({"gatewayRef": GATEWAY}))
+    known = cache(service({"enabled": True}), config({"gatewayRef": GATEWAY}))
     known.put(HTTP_ROUTES, stored_route(passes(known), *parents))
     assert ready_of(passes(known)) == expected
 
 
 @pytest.mark.spec("RT-174", "RT-140", "RT-172")
 @pytest.mark.parametrize(("reason", "seconds"), [("HTTPRoutePending", 10), ("BackendNotFound", 60)])
-def test_of_a_new_route_nothing_is_told_while_the_usual_may_follow(reason: str, seconds: int) -> None:
+def test_of_a_new_route_nothing_is_reported_while_the_usual_may_follow(reason: str, seconds: int) -> None:
     missing = parent(condition("Accepted", True), condition("ResolvedRefs", False, "BackendNotFound"))
     said = [missing] if reason == "BackendNotFound" else []
 
-    def after(age: float, *told: JsonObject) -> Plan:
-        known = world(service({"enabled": True, "gatewayRef": GATEWAY}, status={"conditions": list(told)}))
+    def after(age: float, *reported: JsonObject) -> Plan:
+        known = cache(service({"enabled": True, "gatewayRef": GATEWAY}, status={"conditions": list(reported)}))
         route = stored_route(passes(known), *said, created=NOW - timedelta(seconds=age))
         known.put(HTTP_ROUTES, route)
         return passes(known)
@@ -206,17 +207,17 @@ def test_of_a_new_route_nothing_is_told_while_the_usual_may_follow(reason: str, 
 
 @pytest.mark.spec("RT-174")
 def test_the_pass_that_makes_the_route_tells_nothing() -> None:
-    plan = passes(world(service({"enabled": True, "gatewayRef": GATEWAY})))
+    plan = passes(cache(service({"enabled": True, "gatewayRef": GATEWAY})))
     assert (plan.status, plan.requeue_after, len(plan.children)) == (None, 10.0, 1)
 
 
 @pytest.mark.spec("RT-145")
-def test_a_backend_that_kserve_is_just_making_is_told_after_two_seconds() -> None:
+def test_a_backend_that_kserve_is_just_making_is_reported_after_two_seconds() -> None:
     missing = parent(condition("Accepted", True), condition("ResolvedRefs", False, "BackendNotFound"))
 
     def since(seconds: float) -> Plan:
         waiting = condition("HTTPRouteReady", False, "HTTPRoutePending", since=NOW - timedelta(seconds=seconds))
-        known = world(service({"enabled": True, "gatewayRef": GATEWAY}, status={"conditions": [waiting]}))
+        known = cache(service({"enabled": True, "gatewayRef": GATEWAY}, status={"conditions": [waiting]}))
         known.put(HTTP_ROUTES, stored_route(passes(known), missing))
         return passes(known)
 
@@ -227,14 +228,14 @@ def test_a_backend_that_kserve_is_just_making_is_told_after_two_seconds() -> Non
 
 @pytest.mark.spec("RT-147")
 def test_conditions_about_an_older_route_are_ignored() -> None:
-    known = world(service({"enabled": True}), config({"gatewayRef": GATEWAY}))
+    known = cache(service({"enabled": True}), config({"gatewayRef": GATEWAY}))
     known.put(HTTP_ROUTES, stored_route(passes(known), parent(condition("Accepted", True)), generation=2))
     assert ready_of(passes(known)) == ("False", "HTTPRoutePending")
 
 
 @pytest.mark.spec("RT-027", "RT-028")
 def test_without_gateway_nothing_is_made_and_both_places_are_named() -> None:
-    plan = passes(world(service({"enabled": True})))
+    plan = passes(cache(service({"enabled": True})))
     assert plan.children == ()
     assert ready_of(plan) == ("False", "GatewayNotConfigured")
     assert plan.status is not None
@@ -246,7 +247,7 @@ def test_without_gateway_nothing_is_made_and_both_places_are_named() -> None:
 @pytest.mark.spec("RT-054", "RT-P09")
 def test_a_namespace_that_is_too_long_is_an_input_error() -> None:
     routed = make(AIM_SERVICE, "s", namespace="n" * 43, spec={"routing": {"enabled": True, "gatewayRef": GATEWAY}})
-    known = world(routed)
+    known = cache(routed)
     plan = decide(RECONCILER, known.object(SERVICES, "n" * 43, "s"), known.view(), NOW)
     assert plan.children == ()
     assert ready_of(plan) == ("False", "InvalidSpec")
@@ -255,14 +256,14 @@ def test_a_namespace_that_is_too_long_is_an_input_error() -> None:
 @pytest.mark.spec("CC-307", "RT-134")
 @pytest.mark.parametrize("timeout", ["soon", "-1s", "1us", "100000h"])
 def test_an_unusable_timeout_is_an_input_error(timeout: str) -> None:
-    plan = passes(world(service({"enabled": True, "gatewayRef": GATEWAY, "requestTimeout": timeout})))
+    plan = passes(cache(service({"enabled": True, "gatewayRef": GATEWAY, "requestTimeout": timeout})))
     assert plan.children == ()
     assert ready_of(plan) == ("False", "InvalidSpec")
 
 
 @pytest.mark.spec("RT-110", "RT-112", "RT-171")
 def test_a_template_error_keeps_the_route_as_it_is() -> None:
-    known = world(service({"enabled": True, "gatewayRef": GATEWAY}))
+    known = cache(service({"enabled": True, "gatewayRef": GATEWAY}))
     known.put(HTTP_ROUTES, stored_route(passes(known), parent(condition("Accepted", True))))
     known.put(SERVICES, service({"enabled": True, "gatewayRef": GATEWAY, "pathTemplate": "/{.spec.nope}"}))
     plan = passes(known)
@@ -275,7 +276,7 @@ def test_a_template_error_keeps_the_route_as_it_is() -> None:
 
 @pytest.mark.spec("RT-182", "RT-183", "RT-162", "FW-372", "RT-S27", "RT-P07")
 def test_turning_routing_off_deletes_the_own_route_and_clears_the_status() -> None:
-    known = world(service({"enabled": True, "gatewayRef": GATEWAY}))
+    known = cache(service({"enabled": True, "gatewayRef": GATEWAY}))
     known.put(HTTP_ROUTES, stored_route(passes(known)))
     known.put(SERVICES, service({"enabled": False}))
     plan = passes(known)
@@ -286,7 +287,7 @@ def test_turning_routing_off_deletes_the_own_route_and_clears_the_status() -> No
 @pytest.mark.spec("RT-183", "RT-184")
 def test_a_route_of_somebody_else_is_left_alone() -> None:
     other = make(AIM_SERVICE, "other", namespace="ml-team", uid="other-uid")
-    known = world(service({"enabled": True, "gatewayRef": GATEWAY}))
+    known = cache(service({"enabled": True, "gatewayRef": GATEWAY}))
     known.put(HTTP_ROUTES, stored_route(passes(known), owner_of=other))
     plan = passes(known)
     assert plan.children == ()
@@ -299,7 +300,7 @@ def test_a_route_of_somebody_else_is_left_alone() -> None:
 
 @pytest.mark.spec("RT-184")
 def test_the_route_of_an_earlier_service_of_this_name_is_waited_for() -> None:
-    known = world(service({"enabled": True, "gatewayRef": GATEWAY}))
+    known = cache(service({"enabled": True, "gatewayRef": GATEWAY}))
     earlier = make(AIM_SERVICE, "qwen-chat", namespace="ml-team", uid="earlier-uid")
     known.put(HTTP_ROUTES, stored_route(passes(known), owner_of=earlier))
     plan = passes(known)
@@ -310,13 +311,13 @@ def test_the_route_of_an_earlier_service_of_this_name_is_waited_for() -> None:
 @pytest.mark.spec("RT-008")
 def test_a_config_that_can_not_be_resolved_changes_nothing() -> None:
     spec = {"model": {"image": "a/b:1"}, "runtimeConfigName": "gone", "routing": {"enabled": True}}
-    plan = passes(world(service(spec=spec)))
+    plan = passes(cache(service(spec=spec)))
     assert plan == Plan()
 
 
 @pytest.mark.spec("RT-141")
 def test_a_working_route_is_believed_in_while_the_api_is_away() -> None:
-    known = world(
+    known = cache(
         service({"enabled": True, "gatewayRef": GATEWAY}, status={"conditions": [condition("HTTPRouteReady", True)]})
     )
     away = ClassifiedError(Category.INFRASTRUCTURE, "Timeout", "apply HTTPRoute: timed out")
@@ -335,26 +336,26 @@ def test_a_working_route_is_believed_in_while_the_api_is_away() -> None:
 @pytest.mark.spec("RT-141", "FW-062")
 @pytest.mark.parametrize("stored", [[], [condition("HTTPRouteReady", False, "HTTPRoutePending")]])
 def test_a_condition_stays_as_it_is_while_the_api_is_away_for_a_moment(stored: list[JsonObject]) -> None:
-    known = world(service({"enabled": True, "gatewayRef": GATEWAY}, status={"conditions": stored}))
+    known = cache(service({"enabled": True, "gatewayRef": GATEWAY}, status={"conditions": stored}))
     away = ClassifiedError(Category.INFRASTRUCTURE, "Timeout", "apply HTTPRoute: timed out")
     assert passes(known, away) == Plan(retry=away, retry_within=10)
     assert ready_of(passes(known, away, NOW - timedelta(seconds=10))) == ("False", "HTTPRouteFetchError")
 
 
 @pytest.mark.spec("RT-204")
-def test_the_same_world_gives_the_same_plan() -> None:
-    known = world(service({"enabled": True}), config({"gatewayRef": GATEWAY, "annotations": {"b": "1", "a": "2"}}))
+def test_the_same_cache_gives_the_same_plan() -> None:
+    known = cache(service({"enabled": True}), config({"gatewayRef": GATEWAY, "annotations": {"b": "1", "a": "2"}}))
     assert passes(known) == passes(known)
 
 
 @pytest.mark.spec("FW-378")
 def test_status_changes_of_serving_wake_nothing_but_resolved_references_do() -> None:
-    known = world(service({"enabled": True}))
-    before = known.world.get(SERVICES, Key("ml-team", "qwen-chat"))
+    known = cache(service({"enabled": True}))
+    before = known.cache.get(SERVICES, Key("ml-team", "qwen-chat"))
 
     def ignored(**status: object) -> bool:
         known.put(SERVICES, service({"enabled": True}, status=status))
-        after = known.world.get(SERVICES, Key("ml-team", "qwen-chat"))
+        after = known.cache.get(SERVICES, Key("ml-team", "qwen-chat"))
         return RECONCILER.ignores(Change(SERVICES, Key("ml-team", "qwen-chat"), before, after))
 
     assert ignored(conditions=[condition("ModelReady", True)])
@@ -364,7 +365,7 @@ def test_status_changes_of_serving_wake_nothing_but_resolved_references_do() -> 
 
 @pytest.mark.spec("RT-187", "RT-188", "RT-S29")
 def test_configs_and_routes_wake_their_services() -> None:
-    known = world(service({"enabled": True}), config({"gatewayRef": GATEWAY}))
+    known = cache(service({"enabled": True}), config({"gatewayRef": GATEWAY}))
     before, after = config({"gatewayRef": GATEWAY}), config({"gatewayRef": {**GATEWAY, "name": "other"}})
     assert woken(ROUTING, known, CLUSTER_RUNTIME_CONFIGS, None, before) == {"routing:ml-team/qwen-chat"}
     assert woken(ROUTING, known, CLUSTER_RUNTIME_CONFIGS, before, after) == {"routing:ml-team/qwen-chat"}
@@ -376,7 +377,7 @@ def test_configs_and_routes_wake_their_services() -> None:
 
 @pytest.mark.spec("RT-184", "RT-188")
 def test_a_foreign_route_wakes_who_needs_its_name_when_it_goes() -> None:
-    known = world(service({"enabled": True}), config({"gatewayRef": GATEWAY}))
+    known = cache(service({"enabled": True}), config({"gatewayRef": GATEWAY}))
     foreign = {**make(AIM_SERVICE, "other", namespace="ml-team"), "kind": "Gadget"}
     route = stored_route(passes(known), owner_of=foreign)
     assert woken(ROUTING, known, HTTP_ROUTES, route, None) == {"routing:ml-team/qwen-chat"}
@@ -402,7 +403,7 @@ def namesakes(**of_older: Any) -> tuple[JsonObject, JsonObject]:
     return older, younger
 
 
-def plan_of(known: BuiltWorld, name: str) -> Plan:
+def plan_of(known: BuiltCache, name: str) -> Plan:
     found = known.object(SERVICES, "ml-platform-production", name)
     return decide(RECONCILER, found, known.view(), NOW)
 
@@ -410,7 +411,7 @@ def plan_of(known: BuiltWorld, name: str) -> Plan:
 @pytest.mark.spec("RT-191")
 def test_nobody_is_routed_to_the_model_of_a_namesake() -> None:
     older, younger = namesakes()
-    known = world(older, younger)
+    known = cache(older, younger)
     assert len(plan_of(known, NAMESAKES[0]).children) == 1
     refused = plan_of(known, NAMESAKES[1])
     assert refused.children == ()
@@ -424,10 +425,10 @@ def test_nobody_is_routed_to_the_model_of_a_namesake() -> None:
 @pytest.mark.spec("RT-191")
 def test_a_route_to_the_model_of_an_older_namesake_is_deleted() -> None:
     older, younger = namesakes()
-    (child,) = plan_of(world(younger), NAMESAKES[1]).children
+    (child,) = plan_of(cache(younger), NAMESAKES[1]).children
     made = {"namespace": "ml-platform-production", "owners": [owner(younger)], "spec": child.body["spec"]}
     route = make(HTTP_ROUTE, child.name, **made)
-    refused = plan_of(world(older, younger, route), NAMESAKES[1])
+    refused = plan_of(cache(older, younger, route), NAMESAKES[1])
     assert [(one.name, one.uid) for one in refused.deletes] == [(child.name, route["metadata"]["uid"])]
     assert refused.status is not None
     assert "routing" not in refused.status
@@ -435,7 +436,7 @@ def test_a_route_to_the_model_of_an_older_namesake_is_deleted() -> None:
 
 @pytest.mark.spec("RT-191")
 def test_a_namesake_that_goes_away_keeps_nobody_from_a_route() -> None:
-    known = world(*namesakes(deleting=NOW))
+    known = cache(*namesakes(deleting=NOW))
     assert len(plan_of(known, NAMESAKES[1]).children) == 1
 
 
@@ -443,7 +444,7 @@ def test_a_namesake_that_goes_away_keeps_nobody_from_a_route() -> None:
 def test_an_empty_template_of_the_service_hides_that_of_the_config() -> None:
     base = config({"gatewayRef": GATEWAY, "pathTemplate": "/of/the/config"})
     uid = service()["metadata"]["uid"]
-    plan = passes(world(service({"enabled": True, "pathTemplate": ""}), base))
+    plan = passes(cache(service({"enabled": True, "pathTemplate": ""}), base))
     (rule,) = plan.children[0].body["spec"]["rules"]
     assert rule["matches"][0]["path"]["value"] == f"/ml-team/{uid}"
 
@@ -452,9 +453,9 @@ def test_an_empty_template_of_the_service_hides_that_of_the_config() -> None:
 def test_a_status_field_that_is_gone_is_an_error_once_there_is_a_route() -> None:
     wanted = {"enabled": True, "gatewayRef": GATEWAY, "pathTemplate": "/{.status.resolvedModel.name}"}
     known = {"resolvedModel": {"name": "qwen"}}
-    route = stored_route(passes(world(service(wanted, status=known))))
-    assert ready_of(passes(world(service(wanted)))) == ("False", "HTTPRoutePending")
-    assert ready_of(passes(world(service(wanted), route))) == ("False", "PathTemplateInvalid")
+    route = stored_route(passes(cache(service(wanted, status=known))))
+    assert ready_of(passes(cache(service(wanted)))) == ("False", "HTTPRoutePending")
+    assert ready_of(passes(cache(service(wanted), route))) == ("False", "PathTemplateInvalid")
 
 
 @pytest.mark.spec("RT-044")
@@ -462,14 +463,14 @@ def test_a_name_that_is_no_label_value_is_cut_to_one() -> None:
     long = service({"enabled": True, "gatewayRef": GATEWAY})
     long["metadata"]["name"] = f"{'x' * 62}.chat"
     found = decide(
-        RECONCILER, (known := world(long)).object(SERVICES, "ml-team", f"{'x' * 62}.chat"), known.view(), NOW
+        RECONCILER, (known := cache(long)).object(SERVICES, "ml-team", f"{'x' * 62}.chat"), known.view(), NOW
     )
     assert found.children[0].body["metadata"]["labels"]["aim.eai.amd.com/service"] == "x" * 62
 
 
 @pytest.mark.spec("RT-219")
 @pytest.mark.parametrize(
-    ("timeout", "told"),
+    ("timeout", "reported"),
     [
         (None, "Normal"),
         ("15s", "Warning"),
@@ -480,12 +481,12 @@ def test_a_name_that_is_no_label_value_is_cut_to_one() -> None:
         ("0s", None),
     ],
 )
-def test_a_limit_that_ends_streams_is_told_once(timeout: str | None, told: str | None) -> None:
+def test_a_limit_that_ends_streams_is_reported_once(timeout: str | None, reported: str | None) -> None:
     routing = {"enabled": True, "gatewayRef": GATEWAY, **({} if timeout is None else {"requestTimeout": timeout})}
-    known = world(service(routing))
+    known = cache(service(routing))
     first = passes(known)
     events = [one for one in first.events if one.reason == "StreamsLimited"]
-    assert [one.type.value for one in events] == ([] if told is None else [told])
+    assert [one.type.value for one in events] == ([] if reported is None else [reported])
     assert all("streamed answers included" in one.message for one in events)
     assert all("spec.routing.requestTimeout: 0s" in one.message for one in events)
     known.put(HTTP_ROUTES, stored_route(first))

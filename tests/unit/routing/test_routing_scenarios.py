@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from support.builders import NOW, condition, make, owner, world_of
+from support.builders import condition, make, owner
 from support.deciding import decide
 
 from aim_domain import AIMService, AimSettings
@@ -13,6 +13,7 @@ from aim_domain.parts import SERVICES
 from aim_routing.path import path_of
 from aim_routing.service import definition
 from controller_runtime import JsonObject, Plan
+from controller_runtime.testing import NOW, cache_of
 
 ROUTING = definition(AimSettings())
 GATEWAY = {"name": "test-gateway", "namespace": "gateway-ns"}
@@ -34,7 +35,7 @@ def local(**routing: Any) -> JsonObject:
 
 
 def plan(obj: JsonObject, *others: JsonObject) -> Plan:
-    known = world_of(ROUTING.consumes, obj, *others, indexes=ROUTING.indexes)
+    known = cache_of(ROUTING.consumes, obj, *others, indexes=ROUTING.indexes)
     found = known.object(SERVICES, obj["metadata"]["namespace"], obj["metadata"]["name"])
     return decide(ROUTING.reconcilers[0], found, known.view(), NOW)
 
@@ -101,7 +102,7 @@ def test_the_nearest_word_counts_also_a_false_one(given: tuple[JsonObject, ...],
 
 
 @pytest.mark.spec("RT-S07", "RT-029")
-def test_a_missing_gateway_is_told_until_there_is_one() -> None:
+def test_a_missing_gateway_is_reported_until_there_is_one() -> None:
     found = plan(service({"enabled": True}))
     assert (reason(found), found.children) == ("GatewayNotConfigured", ())
     assert len(plan(service({"enabled": True}), local(gatewayRef=GATEWAY)).children) == 1
@@ -184,7 +185,7 @@ def test_paths() -> None:
         ("/{  }", "invalid expression"),
     ],
 )
-def test_a_template_that_cannot_be_rendered_is_told_and_makes_no_route(template: str, why: str) -> None:
+def test_a_template_that_cannot_be_rendered_is_reported_and_makes_no_route(template: str, why: str) -> None:
     found = plan(service({**ON, "pathTemplate": template}, annotations={"long": "x" * 104}))
     assert (reason(found), found.children, found.deletes) == ("PathTemplateInvalid", (), ())
     assert why in message(found)
@@ -230,8 +231,8 @@ def test_a_template_that_breaks_later_keeps_the_route_until_it_is_mended() -> No
     assert (reason(broken), broken.children, broken.deletes) == ("PathTemplateInvalid", (), ())
     assert broken.status is not None
     assert broken.status["routing"] == {"path": "/t/nlp"}
-    told = {"conditions": broken.status["conditions"]}
-    mended = plan(service(routing, labels={"team": "cv"}, status=told), route)
+    reported = {"conditions": broken.status["conditions"]}
+    mended = plan(service(routing, labels={"team": "cv"}, status=reported), route)
     assert mended.status is not None
     assert mended.status["routing"] == {"path": "/t/cv"}
 

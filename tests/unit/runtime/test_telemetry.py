@@ -32,11 +32,11 @@ def spans() -> Iterator[InMemorySpanExporter]:
 def test_a_span_continues_the_trace_and_names_its_service(spans: InMemorySpanExporter) -> None:
     with tracing.span("reconcile tiny", PARENT):
         stamped = tracing.current_traceparent()
-    (told,) = spans.get_finished_spans()
-    assert told.resource.attributes["service.name"] == "aim-tiny"
-    assert told.parent is not None
-    assert trace.format_span_id(told.parent.span_id) == "b7ad6b7169203331"
-    assert stamped == f"00-{TRACE}-{trace.format_span_id(told.context.span_id)}-01"
+    (reported,) = spans.get_finished_spans()
+    assert reported.resource.attributes["service.name"] == "aim-tiny"
+    assert reported.parent is not None
+    assert trace.format_span_id(reported.parent.span_id) == "b7ad6b7169203331"
+    assert stamped == f"00-{TRACE}-{trace.format_span_id(reported.context.span_id)}-01"
 
 
 @pytest.mark.spec("FW-572")
@@ -75,9 +75,9 @@ def test_a_share_of_the_traces_is_sampled_and_everybody_picks_the_same(monkeypat
 
 @pytest.mark.spec("FW-571")
 def test_the_root_has_the_ids_that_follow_from_the_object(spans: InMemorySpanExporter) -> None:
-    told = trace_of({"metadata": {"uid": "u1", "generation": 1}})
-    tracing.root("apply Tiny", told, 12.5, {"k8s.object.kind": "Tiny"})
-    with tracing.span("reconcile tiny", told):
+    reported = trace_of({"metadata": {"uid": "u1", "generation": 1}})
+    tracing.root("apply Tiny", reported, 12.5, {"k8s.object.kind": "Tiny"})
+    with tracing.span("reconcile tiny", reported):
         pass
     root, child = spans.get_finished_spans()
     assert root.parent is None
@@ -86,7 +86,7 @@ def test_the_root_has_the_ids_that_follow_from_the_object(spans: InMemorySpanExp
     assert child.parent.span_id == root.context.span_id
     assert (root.context.trace_id, trace.format_trace_id(root.context.trace_id)) == (
         child.context.trace_id,
-        told.split("-")[1],
+        reported.split("-")[1],
     )
 
 
@@ -127,10 +127,10 @@ def test_a_log_line_is_json_with_the_ids_of_its_trace(capsys: pytest.CaptureFixt
 
 @pytest.mark.spec("FW-273", "FW-280", "FW-128")
 @pytest.mark.parametrize(
-    ("least", "told"), [("dpanic", []), ("error", ["failed"]), ("info", ["hello", "odd", "failed"])]
+    ("least", "reported"), [("dpanic", []), ("error", ["failed"]), ("info", ["hello", "odd", "failed"])]
 )  # fmt: skip
 def test_lines_from_a_severity_on_tell_where_they_were_written(
-    capsys: pytest.CaptureFixture[str], least: logs.StackLevel, told: list[str]
+    capsys: pytest.CaptureFixture[str], least: logs.StackLevel, reported: list[str]
 ) -> None:
     usual = structlog.get_config()
     logs.configure("info", "json", "tiny", least)
@@ -145,7 +145,7 @@ def test_lines_from_a_severity_on_tell_where_they_were_written(
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     assert [line["message"] for line in lines] == ["hello", "odd", "failed"]
     with_stack = [line for line in lines if "stack" in line]
-    assert [line["message"] for line in with_stack] == told
+    assert [line["message"] for line in with_stack] == reported
     assert all(__name__.rpartition(".")[2] in line["stack"].splitlines()[-2] for line in with_stack)
 
 
@@ -189,12 +189,12 @@ def test_the_duration_of_a_pass_names_its_trace_to_those_who_read_openmetrics(sp
     asked = "application/openmetrics-text;version=1.0.0;q=0.75,text/plain;version=0.0.4;q=0.5"
     page, content_type = metrics.page_for(asked)
     assert content_type.startswith("application/openmetrics-text; version=1.0.0")
-    (told,) = spans.get_finished_spans()
+    (reported,) = spans.get_finished_spans()
     exemplars = [line.partition(" # ")[::2] for line in page.decode().splitlines() if " # {" in line]
     ((bucket, named),) = exemplars
     assert bucket == 'controller_runtime_reconcile_time_seconds_bucket{controller="tiny",le="0.025"} 1.0'
     assert f'trace_id="{TRACE}"' in named
-    assert f'span_id="{trace.format_span_id(told.context.span_id)}"' in named
+    assert f'span_id="{trace.format_span_id(reported.context.span_id)}"' in named
     assert page.endswith(b"# EOF\n")
     plain, content_type = metrics.page_for("*/*")
     assert content_type == "text/plain; version=0.0.4; charset=utf-8"
@@ -213,7 +213,7 @@ def test_silence_lasts_until_the_first_answer() -> None:
     assert metrics.unanswered_seconds == 0.0
 
 
-def test_expected_failures_are_told_once_and_without_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+def test_expected_failures_are_reported_once_and_without_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
     usual = structlog.get_config()
     logs.configure("info", "json", "tiny")
     try:

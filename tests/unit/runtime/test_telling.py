@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 
 from controller_runtime.manager.causes import Cause
 from controller_runtime.manager.settings import Settings
-from controller_runtime.manager.trouble_events import Teller, own_pod
+from controller_runtime.manager.trouble_events import TroubleReporter, own_pod
 from controller_runtime.manager.troubles import Trouble
 from controller_runtime.reconcile.child import Target
 from controller_runtime.reconcile.plan import Event
@@ -30,7 +30,7 @@ class Stage:
 
     def __post_init__(self) -> None:
         pod = own_pod(Settings(pod_name="p", pod_uid=self.uid, system_namespace="n"))
-        self._teller = Teller(lambda: self.troubles, self, "x", pod, lambda: self.now)
+        self._reporter = TroubleReporter(lambda: self.troubles, self, "x", pod, lambda: self.now)
 
     async def post(self, target: Target, _source: str, event: Event) -> bool:
         self.posted.append((self.now, target.uid, event.reason))
@@ -40,13 +40,13 @@ class Stage:
         """Look every second up to that moment."""
         while self.now < until:
             with capture_logs() as lines:
-                asyncio.run(self._teller.look())
+                asyncio.run(self._reporter.look())
             self.log += [(self.now, str(line["event"])) for line in lines]
             self.now += 1
 
 
 @pytest.mark.spec("FW-583")
-def test_what_lasts_for_a_moment_is_not_told() -> None:
+def test_what_lasts_for_a_moment_is_not_reported() -> None:
     stage = Stage(troubles=[AWAY])
     stage.run(2)
     stage.troubles = []
@@ -76,7 +76,7 @@ def test_an_event_that_could_not_be_written_is_tried_again() -> None:
 
 
 @pytest.mark.spec("FW-583")
-def test_brokers_that_fail_by_turns_in_their_own_ways_are_told_once_each() -> None:
+def test_brokers_that_fail_by_turns_in_their_own_ways_are_reported_once_each() -> None:
     stage, other = Stage(), Trouble(Cause.BROKER_CERTIFICATE, "not believed")
     for second in range(20):
         stage.troubles = [other] if second % 2 else [Trouble(AWAY.cause, f"attempt {second}")]
@@ -86,7 +86,7 @@ def test_brokers_that_fail_by_turns_in_their_own_ways_are_told_once_each() -> No
 
 
 @pytest.mark.spec("FW-584")
-def test_without_a_pod_only_the_log_is_told() -> None:
+def test_without_a_pod_only_the_log_is_reported() -> None:
     stage = Stage(troubles=[DENIED], uid="")
     stage.run(10)
     assert (len(stage.log), stage.posted) == (1, [])

@@ -9,7 +9,7 @@ from aim_packaging.services import definitions
 from controller_runtime.kube.config import ConfigError
 from controller_runtime.kube.errors import ApiConnectionError, ApiError, ConnectionFailure
 from controller_runtime.kube.kinds import resource_name
-from controller_runtime.kube.refusals import Asked, Refusals
+from controller_runtime.kube.refusals import AccessRequest, Refusals
 from controller_runtime.log.broker.address import (
     BROKER_URLS,
     BusClosedError,
@@ -93,7 +93,7 @@ def forbidden(verb: str, resource: str, group: str, where: str, user: str = WHO)
     return ApiError(f"GET /apis/{group}/{resource}", 403, "Forbidden", words)
 
 
-def told(asked: Asked, error: ApiError, optional: str = "") -> list[str]:
+def reported(asked: AccessRequest, error: ApiError, optional: str = "") -> list[str]:
     roles = {("coordination.k8s.io", "leases")}
     return [one.line for one in of_refusals([(asked, error)], optional=[optional], of_roles=roles)]
 
@@ -101,38 +101,38 @@ def told(asked: Asked, error: ApiError, optional: str = "") -> list[str]:
 @pytest.mark.spec("FW-586")
 def test_a_missing_permission_names_account_verb_resource_reach_and_role() -> None:
     error = forbidden("list", "aimservices", "aim.eai.amd.com", "at the cluster scope")
-    (line,) = told(Asked("list", "aimservices.aim.eai.amd.com", ""), error)
+    (line,) = reported(AccessRequest("list", "aimservices.aim.eai.amd.com", ""), error)
     assert line.startswith(
         "ServiceAccount aim-system/aim-engine-serving may not list aimservices.aim.eai.amd.com in the whole cluster, "
         "which the ClusterRole aim-engine-serving should grant; "
     )
     lease = forbidden("update", "leases", "coordination.k8s.io", 'in the namespace "aim-system"')
-    (line,) = told(Asked("update", "leases.coordination.k8s.io", "aim-system"), lease)
+    (line,) = reported(AccessRequest("update", "leases.coordination.k8s.io", "aim-system"), lease)
     assert "may not update leases.coordination.k8s.io in namespace aim-system" in line
     assert "the Role aim-engine-serving should" in line
     core = forbidden("create", "events", "", 'in the namespace "a"', user="jane")
-    (line,) = told(Asked("create", "events", "a"), core)
+    (line,) = reported(AccessRequest("create", "events", "a"), core)
     assert line.startswith(
         'User "jane" may not create events in namespace a, which the ClusterRole that is bound to it'
     )
 
 
 @pytest.mark.spec("FW-586")
-def test_the_same_permission_is_told_once_whatever_the_objects() -> None:
+def test_the_same_permission_is_reported_once_whatever_the_objects() -> None:
     error = forbidden("patch", "aimservices/status", "aim.eai.amd.com", 'in the namespace "a"')
-    standing = [(Asked(verb, "aimservices", "a"), error) for verb in ("apply", "patch")]
+    standing = [(AccessRequest(verb, "aimservices", "a"), error) for verb in ("apply", "patch")]
     assert len(list(of_refusals(standing, optional=(), of_roles=()))) == 1
 
 
 @pytest.mark.spec("FW-586")
 def test_a_definition_that_is_missing_or_too_old_is_named_unless_it_is_optional() -> None:
-    asked = Asked("list", "inferenceservices.serving.kserve.io", "")
+    asked = AccessRequest("list", "inferenceservices.serving.kserve.io", "")
     missing = ApiError("GET /apis/serving.kserve.io/v1beta1/inferenceservices", 404, "", "404 page not found")
-    (line,) = told(asked, missing)
+    (line,) = reported(asked, missing)
     assert "does not serve inferenceservices.serving.kserve.io" in line
-    assert told(asked, missing, optional=asked.resource) == []
+    assert reported(asked, missing, optional=asked.resource) == []
     words = "failed to create typed patch object (a/b; g/v1, Kind=K): .status.routing: field not declared in schema"
-    (line,) = told(Asked("apply", "aimservices.aim.eai.amd.com", "a"), ApiError("PATCH /x", 500, "", words))
+    (line,) = reported(AccessRequest("apply", "aimservices.aim.eai.amd.com", "a"), ApiError("PATCH /x", 500, "", words))
     assert "definition of aimservices.aim.eai.amd.com has no field .status.routing" in line
     assert line.endswith(REMEDIES[Cause.DEFINITION_OLD])
 
@@ -146,20 +146,20 @@ def test_a_missing_kind_of_another_project_names_the_project_and_the_command_tha
         if "." in kind.group and not kind.group.endswith((".k8s.io", "aim.eai.amd.com"))
     }
     for resource in (*foreign.values(), "httproutes.gateway.networking.k8s.io", "scaledobjects.keda.sh"):
-        (line,) = told(Asked("list", resource, ""), ApiError("GET /apis/x", 404, "", "404 page not found"))
+        (line,) = reported(AccessRequest("list", resource, ""), ApiError("GET /apis/x", 404, "", "404 page not found"))
         assert "deploy/crds" not in line
         assert re.search(r"; install [A-Z][A-Za-z ]+: (helm|kubectl|see) ", line), line
         words = "failed to create typed patch object (a/b; g/v1, Kind=K): .spec.x: field not declared in schema"
-        (line,) = told(Asked("apply", resource, "a"), ApiError("PATCH /x", 500, "", words))
+        (line,) = reported(AccessRequest("apply", resource, "a"), ApiError("PATCH /x", 500, "", words))
         assert re.search(r"; upgrade [A-Z][A-Za-z ]+$", line), line
-    (own,) = told(Asked("list", "aimmodels.aim.eai.amd.com", ""), ApiError("GET /apis/x", 404, "", "404"))
+    (own,) = reported(AccessRequest("list", "aimmodels.aim.eai.amd.com", ""), ApiError("GET /apis/x", 404, "", "404"))
     assert own.endswith(REMEDIES[Cause.DEFINITION_MISSING])
-    (unknown,) = told(Asked("list", "things.example.org", ""), ApiError("GET /apis/x", 404, "", "404"))
+    (unknown,) = reported(AccessRequest("list", "things.example.org", ""), ApiError("GET /apis/x", 404, "", "404"))
     assert unknown.endswith("install the project that serves the API group example.org")
 
 
 @pytest.mark.spec("FW-767")
-def test_a_changed_stream_is_told_with_the_command_that_helps() -> None:
+def test_a_changed_stream_is_reported_with_the_command_that_helps() -> None:
     trouble = of_stream(StreamFault("AIM_STATE", {"sealed": (True, None)}))
     assert trouble.line.startswith("stream AIM_STATE changed: sealed is true, not unset; ")
     assert trouble.line.endswith("nats stream rm AIM_STATE --force")
@@ -180,8 +180,8 @@ def test_a_changed_stream_is_told_with_the_command_that_helps() -> None:
 )
 def test_what_is_wrong_with_one_object_is_no_trouble_of_the_service(verb: str, error: ApiError) -> None:
     refusals = Refusals()
-    refusals.refused(Asked(verb, "pods", "a"), error)
-    assert refusals.standing() == ()
+    refusals.note_refusal(AccessRequest(verb, "pods", "a"), error)
+    assert refusals.current() == ()
 
 
 @pytest.mark.spec("FW-586")
@@ -189,49 +189,51 @@ def test_a_refusal_stands_until_the_same_is_allowed_or_not_asked_any_more() -> N
     now = 0.0
     refusals = Refusals(lambda: now)
     error = forbidden("list", "pods", "", "at the cluster scope")
-    pods = Asked.of("list", "pods", "/api/v1/pods")
-    refusals.refused(pods, error)
+    pods = AccessRequest.of("list", "pods", "/api/v1/pods")
+    refusals.note_refusal(pods, error)
     refusals.answered("list", "nodes", "/api/v1/nodes")
     refusals.answered("list", "pods", "/api/v1/namespaces/a/pods")
-    assert refusals.standing() == ((pods, error),)
+    assert refusals.current() == ((pods, error),)
     refusals.answered("list", "pods", "/api/v1/pods")
-    assert refusals.standing() == ()
-    refusals.refused(pods, error)
+    assert refusals.current() == ()
+    refusals.note_refusal(pods, error)
     now = 599.0
-    assert refusals.standing()
+    assert refusals.current()
     now = 600.0
-    assert refusals.standing() == ()
+    assert refusals.current() == ()
 
 
 @pytest.mark.spec("FW-586", "FW-507")
 def test_a_secret_that_is_withheld_on_purpose_is_no_trouble() -> None:
     refusals = Refusals()
-    refusals.refused(Asked("get", "secrets", "team-a"), forbidden("get", "secrets", "", 'in the namespace "team-a"'))
-    assert refusals.standing() == ()
+    refusals.note_refusal(
+        AccessRequest("get", "secrets", "team-a"), forbidden("get", "secrets", "", 'in the namespace "team-a"')
+    )
+    assert refusals.current() == ()
 
 
 @pytest.mark.spec("FW-586")
 def test_no_more_than_64_refusals_are_remembered() -> None:
     refusals = Refusals()
     for number in range(100):
-        refusals.refused(Asked("get", "pods", f"n{number}"), forbidden("get", "pods", "", ""))
-    assert [asked.namespace for asked, _ in refusals.standing()] == [f"n{number}" for number in range(36, 100)]
+        refusals.note_refusal(AccessRequest("get", "pods", f"n{number}"), forbidden("get", "pods", "", ""))
+    assert [asked.namespace for asked, _ in refusals.current()] == [f"n{number}" for number in range(36, 100)]
 
 
 @pytest.mark.spec("FW-583")
 def test_credentials_are_known_again_as_soon_as_anything_is_answered() -> None:
     refusals = Refusals()
-    asked = Asked("list", "pods", "")
-    refusals.refused(asked, ApiError("GET /api/v1/pods", 401, "Unauthorized", "Unauthorized"))
-    ((_, error),) = refusals.standing()
-    (line,) = told(asked, error)
+    asked = AccessRequest("list", "pods", "")
+    refusals.note_refusal(asked, ApiError("GET /api/v1/pods", 401, "Unauthorized", "Unauthorized"))
+    ((_, error),) = refusals.current()
+    (line,) = reported(asked, error)
     assert line.endswith(REMEDIES[Cause.API_CREDENTIALS])
     refusals.answered("get", "namespaces", "/api/v1/namespaces/kube-system")
-    assert refusals.standing() == ()
+    assert refusals.current() == ()
 
 
 @pytest.mark.spec("FW-583")
-def test_why_the_api_server_was_never_reached_is_told_apart() -> None:
+def test_why_the_api_server_was_never_reached_is_reported_apart() -> None:
     absent = ApiConnectionError("GET /x", ConnectionFailure.REFUSED, "https://api:6443", "dial", "no")
     assert of_unreached(absent).found == "the API server https://api:6443 cannot be reached: connection refused"
     assert of_unreached(ConfigError("token /x is empty")).cause is Cause.API_CREDENTIALS
@@ -261,9 +263,9 @@ def test_what_is_no_url_of_a_broker_ends_the_process_and_shows_no_credentials(
     with pytest.raises(SystemExit) as ended:
         load(Settings, [])
     assert ended.value.code == 2
-    told = capsys.readouterr().err
-    assert "CONTROLLER_NATS_URL" in told
-    assert "s3cret" not in told
+    reported = capsys.readouterr().err
+    assert "CONTROLLER_NATS_URL" in reported
+    assert "s3cret" not in reported
 
 
 @pytest.mark.spec("FW-587", "FW-585")

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from support.builders import config_world, make
+from support.builders import config_cache, make
 
 from aim_domain import DEFAULT_HEADROOM_PERCENT, ResolvedConfig, resolve_config
 from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_RUNTIME_CONFIG
@@ -24,7 +24,7 @@ def local(name: str = "default", namespace: str = TEAM, **spec: Any) -> JsonObje
 
 
 def resolved(*configs: JsonObject, name: str | None = "", namespace: str | None = TEAM) -> ResolvedConfig:
-    return resolve_config(config_world(*configs).view(), namespace, name)
+    return resolve_config(config_cache(*configs).view(), namespace, name)
 
 
 def spec_of(*configs: JsonObject) -> JsonObject:

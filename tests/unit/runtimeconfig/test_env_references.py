@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from support.serving import aim_service, cache, children_of, model, node, plan_for, serving_world, template
+from support.serving import aim_service, children_of, model, node, plan_for, serving_cache, template, template_cache
 
 from aim_artifacts.jobs import check_size_environment, download_environment
 from aim_discovery.templates.job import container_env
@@ -72,8 +72,8 @@ SHARE = [{"name": "ADAPTER_PATH", "value": "$(SHARE_ROOT)/adapters"}, {"name": "
 @pytest.mark.spec("RC-170", "SV-154")
 @pytest.mark.parametrize("given", [SHARE, SHARE[::-1]])
 def test_in_the_inference_service(given: list[dict[str, str]]) -> None:
-    ready = [model(), template(), node(), cache("qwen3-lat-a04542d9")]
-    (made,) = children_of(plan_for(serving_world(aim_service(env=given), *ready)), "InferenceService")
+    ready = [model(), template(), node(), template_cache("qwen3-lat-a04542d9")]
+    (made,) = children_of(plan_for(serving_cache(aim_service(env=given), *ready)), "InferenceService")
     names = [one["name"] for one in made["spec"]["predictor"]["containers"][0]["env"]]
     assert names == ["SHARE_ROOT", "ADAPTER_PATH", "AIM_CACHE_PATH", "VLLM_ENABLE_METRICS"]
 

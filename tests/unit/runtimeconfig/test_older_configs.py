@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.builders import NOW, config_world, make
+from support.builders import config_cache, make
 from support.old_objects import NAMESPACE_CONFIG
 
 from aim_domain import KaiwoConfig, ResolvedConfig, oldest_config, resolve_config
@@ -18,6 +18,7 @@ from aim_domain.kinds import (
 )
 from controller_runtime import JsonObject, Kind, to_json
 from controller_runtime.core import EnvVar
+from controller_runtime.testing import NOW
 
 TEAM = "ml-team"
 OTHER_ENDPOINT = {
@@ -40,7 +41,7 @@ def kaiwo(name: str = "one", age: int = 0, **spec: Any) -> JsonObject:
 
 
 def resolved(*configs: JsonObject, namespace: str | None = TEAM, name: str = "") -> ResolvedConfig:
-    return resolve_config(config_world(*configs).view(), namespace, name)
+    return resolve_config(config_cache(*configs).view(), namespace, name)
 
 
 def routed(gateway: str) -> JsonObject:

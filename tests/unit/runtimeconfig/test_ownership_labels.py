@@ -1,7 +1,7 @@
 """Labels by which deployment tools find what they have applied stay where they are."""
 
 import pytest
-from support.serving import aim_service, config, plan_for, serving_world
+from support.serving import aim_service, config, plan_for, serving_cache
 
 from aim_domain.propagation import claims_ownership
 
@@ -43,7 +43,7 @@ def test_a_child_that_services_share_gets_no_key_of_a_tool_whatever_the_patterns
     given = aim_service()
     given["metadata"]["labels"] = dict.fromkeys((*FOREIGN, *OWN), "mine")
     every = config(labelPropagation={"enabled": True, "match": ["*", "*/*"]})
-    (made,) = plan_for(serving_world(given, every)).children
+    (made,) = plan_for(serving_cache(given, every)).children
     assert made.body["kind"] == "AIMModel"
     found = made.body["metadata"]["labels"]
     assert {key for key, value in found.items() if value == "mine"} == set(OWN)

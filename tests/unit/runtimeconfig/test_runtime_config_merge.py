@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from support.builders import config_world, make
+from support.builders import config_cache, make
 
 from aim_domain import (
     AIMService,
@@ -225,7 +225,7 @@ def test_timeouts_in_the_form_of_the_gateway_api(text: str, expected: str) -> No
 
 
 def resolved(*objects: JsonObject, name: str | None = None, namespace: str | None = "ml") -> ResolvedConfig:
-    view = config_world(*objects).view()
+    view = config_cache(*objects).view()
     return resolve_config(view, namespace, name)
 
 
@@ -273,7 +273,7 @@ def test_a_missing_config_is_an_error_only_when_it_was_named() -> None:
 @pytest.mark.parametrize("part", [RUNTIME_CONFIGS, CLUSTER_RUNTIME_CONFIGS, NAMESPACE_CONFIGS, KAIWO_CONFIGS])
 def test_a_stale_level_fails_the_whole_resolution(part: Part[Any]) -> None:
     read = AIM_RUNTIME_CONFIG if part == CLUSTER_RUNTIME_CONFIGS else AIM_CLUSTER_RUNTIME_CONFIG
-    built = config_world(config(read))
+    built = config_cache(config(read))
     built.make_stale(part)
     outcome = resolve_config(built.view(), "ml", None)
     assert outcome.error is not None

@@ -4,7 +4,6 @@ import pytest
 from support.predictors import USUAL
 from support.serving import (
     aim_service,
-    cache,
     condition_of,
     model,
     node,
@@ -12,8 +11,9 @@ from support.serving import (
     plan_for,
     pod_events,
     predictor_pod,
-    serving_world,
+    serving_cache,
     template,
+    template_cache,
     workload,
 )
 
@@ -24,7 +24,7 @@ BY_NAME: JsonObject = {"name": "qwen"}
 
 @pytest.mark.spec("FW-S60")
 def test_both_are_ready() -> None:
-    plan = plan_for(serving_world(aim_service(model=BY_NAME), model(), template(), node()))
+    plan = plan_for(serving_cache(aim_service(model=BY_NAME), model(), template(), node()))
     assert condition_of(plan, "ModelReady") == ("True", "ModelResolved")
     assert condition_of(plan, "TemplateReady") == ("True", "Resolved")
     assert overall(plan) == "Starting"
@@ -40,7 +40,7 @@ def test_both_are_ready() -> None:
     ],
 )
 def test_the_named_model_is_not_ready(known: list[JsonObject], reason: str, value: str) -> None:
-    plan = plan_for(serving_world(aim_service(model=BY_NAME), *known, template(), node()))
+    plan = plan_for(serving_cache(aim_service(model=BY_NAME), *known, template(), node()))
     assert (condition_of(plan, "ModelReady"), overall(plan)) == (("False", reason), value)
 
 
@@ -54,7 +54,7 @@ def test_the_named_model_is_not_ready(known: list[JsonObject], reason: str, valu
     ],
 )
 def test_there_is_no_ready_template(service: JsonObject, known: list[JsonObject], reason: str, value: str) -> None:
-    plan = plan_for(serving_world(service, model(), *known, node()))
+    plan = plan_for(serving_cache(service, model(), *known, node()))
     assert (condition_of(plan, "TemplateReady"), overall(plan)) == (("False", reason), value)
 
 
@@ -62,7 +62,7 @@ def test_there_is_no_ready_template(service: JsonObject, known: list[JsonObject]
 def test_a_predictor_pod_has_no_place() -> None:
     service = aim_service(template={"name": "qwen3-lat"})
     pod = predictor_pod("Pending")
-    around = (template(), model(), node(), cache(USUAL), workload(service))
-    plan = plan_for(serving_world(service, *around, pod, pod_events(service, pod, ("FailedScheduling", "no GPU"))))
+    around = (template(), model(), node(), template_cache(USUAL), workload(service))
+    plan = plan_for(serving_cache(service, *around, pod, pod_events(service, pod, ("FailedScheduling", "no GPU"))))
     assert condition_of(plan, "InferenceServicePodsReady") == ("False", "FailedScheduling")
     assert overall(plan) == "Pending"

@@ -3,12 +3,11 @@
 from datetime import timedelta
 
 import pytest
-from support.builders import NOW, BuiltWorld, fact
+from support.builders import fact
 from support.deciding import decide
 from support.serving import (
     TEAM,
     aim_service,
-    cache,
     condition_of,
     message_of,
     model,
@@ -16,9 +15,10 @@ from support.serving import (
     plan_for,
     pod_events,
     predictor_pod,
-    serving_world,
+    serving_cache,
     summaries_read,
     template,
+    template_cache,
     workload,
 )
 
@@ -28,6 +28,7 @@ from aim_serving.effects.gpu_free import gpus_held
 from aim_serving.gpu import GPU_FREE, MOST_NODES
 from aim_serving.service import SERVICE_RECONCILER
 from controller_runtime import FACTS, Category, ClassifiedError, Effect, JsonObject
+from controller_runtime.testing import NOW, BuiltCache
 
 SHORT = "0/2 nodes are available: 2 Insufficient amd.com/gpu."
 SERVICE = aim_service(template={"name": "qwen3-lat"})
@@ -39,22 +40,27 @@ def sized(name: str, count: int, *, unschedulable: bool = False, resource: str =
     return {**node(name), **spec, "status": {"allocatable": {resource: str(count)}}}
 
 
-def waiting(text: str, *nodes: JsonObject, resource: str = "amd.com/gpu") -> BuiltWorld:
-    """A world with a pod that no node takes."""
+def waiting(text: str, *nodes: JsonObject, resource: str = "amd.com/gpu") -> BuiltCache:
+    """A cache with a pod that no node takes."""
     container = {"name": "kserve-container", "image": "i:1", "resources": {"requests": {"cpu": "1", resource: "4"}}}
     pod = predictor_pod("Pending")
-    around = (template(count=4), model(), cache("qwen3-lat-a04542d9"), workload(SERVICE, containers=[container]))
-    return serving_world(SERVICE, *around, pod, pod_events(SERVICE, pod, ("FailedScheduling", text)), *nodes)
+    around = (
+        template(count=4),
+        model(),
+        template_cache("qwen3-lat-a04542d9"),
+        workload(SERVICE, containers=[container]),
+    )
+    return serving_cache(SERVICE, *around, pod, pod_events(SERVICE, pod, ("FailedScheduling", text)), *nodes)
 
 
-def said_of(world: BuiltWorld) -> str:
-    plan = plan_for(world)
+def said_of(cache: BuiltCache) -> str:
+    plan = plan_for(cache)
     assert condition_of(plan, "InferenceServicePodsReady") == ("False", "FailedScheduling")
     return message_of(plan, "InferenceServicePodsReady")
 
 
-def readings(world: BuiltWorld) -> list[Effect]:
-    return [one for one in plan_for(world).effects if one.kind != POD_EVENTS]
+def readings(cache: BuiltCache) -> list[Effect]:
+    return [one for one in plan_for(cache).effects if one.kind != POD_EVENTS]
 
 
 @pytest.mark.spec("SV-284", "SV-202")
@@ -77,9 +83,9 @@ def test_gpus_that_a_pod_does_not_get(nodes: tuple[JsonObject, ...], said: str) 
 def test_the_resource_of_gpus_may_be_another() -> None:
     other = "example.com/accelerator"
     text = f"0/1 nodes are available: 1 Insufficient {other}."
-    world = waiting(text, sized("a", 8, resource=other), sized("b", 8), resource=other)
-    assert said_of(world).startswith(f"{text}; each replica needs 4 {other} on one node; nodes have 8")
-    assert [one.params.get("allocatable") for one in readings(world)] == [{"a": 8}]
+    cache = waiting(text, sized("a", 8, resource=other), sized("b", 8), resource=other)
+    assert said_of(cache).startswith(f"{text}; each replica needs 4 {other} on one node; nodes have 8")
+    assert [one.params.get("allocatable") for one in readings(cache)] == [{"a": 8}]
     pod = {"spec": {"containers": [{"resources": {"requests": {other: "3", "cpu": "2"}}}]}}
     assert gpus_held(pod) == {other: 3}
 
@@ -88,36 +94,36 @@ def test_the_resource_of_gpus_may_be_another() -> None:
 @pytest.mark.parametrize("short_of", ["memory", "amd.com/gpu-partition"])
 def test_nothing_is_said_or_read_for_what_is_not_short(short_of: str) -> None:
     text = f"0/1 nodes are available: 1 Insufficient {short_of}."
-    world = waiting(text, sized("a", 8))
-    assert said_of(world) == text
-    assert readings(world) == []
+    cache = waiting(text, sized("a", 8))
+    assert said_of(cache) == text
+    assert readings(cache) == []
 
 
 @pytest.mark.spec("SV-284", "FW-019")
 def test_nothing_is_said_of_nodes_that_nobody_knows() -> None:
-    world = waiting(SHORT)
-    world.make_stale(NODES)
-    assert said_of(world) == f"{SHORT}; {NEEDS}"
+    cache = waiting(SHORT)
+    cache.make_stale(NODES)
+    assert said_of(cache) == f"{SHORT}; {NEEDS}"
 
 
 @pytest.mark.spec("SV-287", "SV-288")
 def test_pods_of_nodes_that_are_large_enough_are_read_while_a_pod_waits() -> None:
-    world = waiting(SHORT, sized("a", 8), sized("b", 3), sized("c", 4), sized("d", 8, unschedulable=True))
-    (first,) = readings(world)
+    cache = waiting(SHORT, sized("a", 8), sized("b", 3), sized("c", 4), sized("d", 8, unschedulable=True))
+    (first,) = readings(cache)
     assert (first.kind, first.key, first.not_before) == (GPU_FREE, SERVICE["metadata"]["uid"], None)
     assert first.params == {"resource": "amd.com/gpu", "allocatable": {"a": 8, "c": 4}, "isAll": True}
-    found(world, {"a": 3, "c": 0})
-    (again,) = readings(world)
+    found(cache, {"a": 3, "c": 0})
+    (again,) = readings(cache)
     assert (again.params, again.not_before) == (first.params, NOW + timedelta(seconds=30))
     assert readings(waiting(SHORT, sized("b", 3))) == [], "no node will ever be large enough"
 
 
-def found(world: BuiltWorld, free: dict[str, int], *, is_all: bool = True, age: float = 0, has: int = 8) -> None:
+def found(cache: BuiltCache, free: dict[str, int], *, is_all: bool = True, age: float = 0, has: int = 8) -> None:
     """Let the reading have ended so many seconds ago."""
     outcome = {"resource": "amd.com/gpu", "allocatable": dict.fromkeys(free, has), "isAll": is_all, "free": free}
     observed = NOW - timedelta(seconds=age)
     key = SERVICE["metadata"]["uid"]
-    world.put(FACTS, fact("serving", GPU_FREE, key, SERVICE, SERVICES, outcome=outcome, observed=observed))
+    cache.put(FACTS, fact("serving", GPU_FREE, key, SERVICE, SERVICES, outcome=outcome, observed=observed))
 
 
 @pytest.mark.spec("SV-287")
@@ -133,46 +139,46 @@ def found(world: BuiltWorld, free: dict[str, int], *, is_all: bool = True, age: 
     ],
 )
 def test_where_gpus_are_free(free: dict[str, int], said: str) -> None:
-    world = waiting(SHORT, *(sized(name, 8) for name in free))
-    found(world, free)
-    assert said_of(world) == f"{SHORT}; {NEEDS}; {said}"
+    cache = waiting(SHORT, *(sized(name, 8) for name in free))
+    found(cache, free)
+    assert said_of(cache) == f"{SHORT}; {NEEDS}; {said}"
 
 
 @pytest.mark.spec("SV-287")
 def test_of_a_large_cluster_some_nodes_are_looked_at_and_the_record_stays_small() -> None:
     many = [f"gpu-{number:04}" for number in range(400)]
-    world = waiting(SHORT, *(sized(name, 8) for name in many))
-    (effect,) = readings(world)
+    cache = waiting(SHORT, *(sized(name, 8) for name in many))
+    (effect,) = readings(cache)
     chosen = effect.params["allocatable"]
     assert (len(chosen), effect.params["isAll"]) == (MOST_NODES, False)
-    view = world.view()
-    decide(SERVICE_RECONCILER, world.object(SERVICES, TEAM, "qwen-chat"), view, NOW)
+    view = cache.view()
+    decide(SERVICE_RECONCILER, cache.object(SERVICES, TEAM, "qwen-chat"), view, NOW)
     assert sum(len(items) for items in view.reads.summaries.values()) < len(many) / 4
-    found(world, dict.fromkeys(chosen, 1), is_all=False)
-    assert said_of(world).endswith("(the freest of 20 nodes; others of this size were not looked at)")
+    found(cache, dict.fromkeys(chosen, 1), is_all=False)
+    assert said_of(cache).endswith("(the freest of 20 nodes; others of this size were not looked at)")
 
 
 @pytest.mark.spec("SV-287")
-def test_what_is_not_known_now_is_not_told() -> None:
-    world = waiting(SHORT, sized("a", 8))
-    usual = said_of(world)
-    found(world, {"a": 3}, age=119)
-    assert "free: 3 of 8 on a" in said_of(world)
-    found(world, {"a": 3}, age=121)
-    assert said_of(world) == usual
+def test_what_is_not_known_now_is_not_reported() -> None:
+    cache = waiting(SHORT, sized("a", 8))
+    usual = said_of(cache)
+    found(cache, {"a": 3}, age=119)
+    assert "free: 3 of 8 on a" in said_of(cache)
+    found(cache, {"a": 3}, age=121)
+    assert said_of(cache) == usual
     refused = ClassifiedError(Category.INFRASTRUCTURE, "PodsNotListed", "no answer")
     key = SERVICE["metadata"]["uid"]
-    world.put(FACTS, fact("serving", GPU_FREE, key, SERVICE, SERVICES, failure=refused))
-    assert said_of(world) == usual
+    cache.put(FACTS, fact("serving", GPU_FREE, key, SERVICE, SERVICES, failure=refused))
+    assert said_of(cache) == usual
 
 
 @pytest.mark.spec("SV-288", "FW-454")
 def test_only_who_waits_is_woken_by_nodes() -> None:
-    running = serving_world(
+    running = serving_cache(
         SERVICE,
         template(count=4),
         model(),
-        cache("qwen3-lat-a04542d9"),
+        template_cache("qwen3-lat-a04542d9"),
         workload(SERVICE, ready=True),
         predictor_pod("Running", ready=True),
         sized("a", 8),

@@ -1,7 +1,6 @@
 """What serving gives to the other services, takes from them, and leaves to them."""
 
 import pytest
-from support.builders import NOW, world_of
 from support.deciding import decide
 from support.predictors import USUAL
 from support.serving import (
@@ -10,7 +9,6 @@ from support.serving import (
     GATEWAY,
     TEAM,
     aim_service,
-    cache,
     children_of,
     condition_of,
     config,
@@ -20,8 +18,9 @@ from support.serving import (
     overall,
     plan_for,
     run,
-    serving_world,
+    serving_cache,
     template,
+    template_cache,
     workload,
 )
 
@@ -31,6 +30,7 @@ from aim_routing.service import definition as routing
 from aim_serving.service import SERVICE_RECONCILER
 from controller_runtime import JsonObject, WriteMode
 from controller_runtime.reconcile.events import EventRates
+from controller_runtime.testing import NOW, cache_of
 
 ROUTING = routing(AimSettings())
 OVERRIDDEN: JsonObject = {"template": {"name": "qwen3-lat"}, "overrides": {"precision": "fp16"}}
@@ -43,22 +43,22 @@ OVERRIDDEN: JsonObject = {"template": {"name": "qwen3-lat"}, "overrides": {"prec
         ({}, (), "AIMModel"),
         (OVERRIDDEN, (model(), template()), "AIMServiceTemplate"),
         ({"template": {"name": "qwen3-lat"}}, (model(), template()), "AIMTemplateCache"),
-        ({"template": {"name": "qwen3-lat"}}, (model(), template(), cache(USUAL)), "InferenceService"),
+        ({"template": {"name": "qwen3-lat"}}, (model(), template(), template_cache(USUAL)), "InferenceService"),
     ],
 )
 def test_work_for_others_is_handed_over_as_an_object(
     spec: JsonObject, others: tuple[JsonObject, ...], made: str
 ) -> None:
-    plan = plan_for(serving_world(aim_service(**spec), node(), *others))
+    plan = plan_for(serving_cache(aim_service(**spec), node(), *others))
     assert [child.body["kind"] for child in plan.children] == [made]
     assert (plan.effects, plan.patches, plan.deletes) == ((), (), ())
 
 
 def routed(obj: JsonObject, *others: JsonObject) -> JsonObject:
     """The route that routing makes."""
-    world = world_of(ROUTING.consumes, obj, *others, indexes=ROUTING.indexes)
-    found = world.object(SERVICES, obj["metadata"]["namespace"], obj["metadata"]["name"])
-    (child,) = decide(ROUTING.reconcilers[0], found, world.view(), NOW).children
+    cache = cache_of(ROUTING.consumes, obj, *others, indexes=ROUTING.indexes)
+    found = cache.object(SERVICES, obj["metadata"]["namespace"], obj["metadata"]["name"])
+    (child,) = decide(ROUTING.reconcilers[0], found, cache.view(), NOW).children
     return child.body
 
 
@@ -66,7 +66,7 @@ def routed(obj: JsonObject, *others: JsonObject) -> JsonObject:
 @pytest.mark.parametrize("name", ["qwen-chat", "a", "qwen-" + "very-long-" * 5 + "name"])
 def test_the_backend_of_the_route_is_the_service_of_the_workload(name: str) -> None:
     given = aim_service(name, template={"name": "qwen3-lat"}, **GATEWAY)
-    plan = plan_for(serving_world(given, template(), model(), node(), cache(USUAL)), name)
+    plan = plan_for(serving_cache(given, template(), model(), node(), template_cache(USUAL)), name)
     (made,) = children_of(plan, "InferenceService")
     route = routed(given)
     (backend,) = route["spec"]["rules"][0]["backendRefs"]
@@ -83,7 +83,7 @@ def test_the_backend_of_the_route_is_the_service_of_the_workload(name: str) -> N
 
 @pytest.mark.spec("RT-180")
 def test_turning_routing_on_does_not_touch_the_workload() -> None:
-    live = living(aim_service(template={"name": "qwen3-lat"}), template(), model(), node(), cache(USUAL))
+    live = living(aim_service(template={"name": "qwen3-lat"}), template(), model(), node(), template_cache(USUAL))
     live.settle(SERVICES, "qwen-chat")
     before = live.only(INFERENCE_SERVICES)["metadata"]["resourceVersion"]
     live.change(SERVICES, "qwen-chat", spec={**live.raw(SERVICES, "qwen-chat")["spec"], **GATEWAY})
@@ -111,10 +111,10 @@ def test_a_route_needs_nothing_but_the_service_and_its_config() -> None:
 @pytest.mark.spec("SV-008", "SV-009")
 def test_weights_are_mounted_by_what_the_cache_says_and_nobody_is_asked_for_their_volume() -> None:
     given = aim_service(template={"name": "qwen3-lat"})
-    world = serving_world(given, template(), model(), node(), cache(USUAL))
-    world.make_stale(ARTIFACT_CLAIMS)
-    view = world.view()
-    plan = decide(SERVICE_RECONCILER, world.object(SERVICES, TEAM, "qwen-chat"), view, NOW)
+    cache = serving_cache(given, template(), model(), node(), template_cache(USUAL))
+    cache.make_stale(ARTIFACT_CLAIMS)
+    view = cache.view()
+    plan = decide(SERVICE_RECONCILER, cache.object(SERVICES, TEAM, "qwen-chat"), view, NOW)
     (made,) = children_of(plan, "InferenceService")
     volumes = {one["name"]: one for one in made["spec"]["predictor"]["volumes"]}
     assert volumes[ARTIFACT] == {"name": ARTIFACT, "persistentVolumeClaim": {"claimName": CLAIM}}
@@ -159,8 +159,8 @@ def test_labels_that_the_cluster_config_names_are_on_everything() -> None:
     wanted = {"team-alpha": "frontend", "cost-center": "cc-12345"}
     given["metadata"]["labels"] = {**wanted, "env": "test"}
     base = config(cluster=True, labelPropagation={"enabled": True, "match": ["team-*", "cost-center"]})
-    of_cache = plan_for(serving_world(given, template(), model(), node(), base)).children
-    of_workload = plan_for(serving_world(given, template(), model(), node(), base, cache(USUAL))).children
+    of_cache = plan_for(serving_cache(given, template(), model(), node(), base)).children
+    of_workload = plan_for(serving_cache(given, template(), model(), node(), base, template_cache(USUAL))).children
     found = [*(child.body for child in (*of_cache, *of_workload)), routed(given, base)]
     assert [one["kind"] for one in found] == ["AIMTemplateCache", "InferenceService", "HTTPRoute"]
     for one in found:
@@ -175,18 +175,18 @@ def test_routing_without_a_gateway_is_an_error_of_the_input() -> None:
     given = aim_service(template={"name": "qwen3-lat"}, routing={"enabled": True})
     reported = {"type": "HTTPRouteReady", "status": "False", "reason": "GatewayNotConfigured", "message": "m"}
     given["status"] = {"conditions": [{**reported, "lastTransitionTime": "2026-01-01T00:00:00Z"}]}
-    plan = plan_for(serving_world(given, template(), model(), node(), cache(USUAL)))
+    plan = plan_for(serving_cache(given, template(), model(), node(), template_cache(USUAL)))
     assert (condition_of(plan, "ConfigValid"), overall(plan)) == (("False", "InvalidSpec"), "Failed")
     assert plan.children == ()
-    world = world_of(ROUTING.consumes, given, indexes=ROUTING.indexes)
-    own = decide(ROUTING.reconcilers[0], world.object(SERVICES, TEAM, "qwen-chat"), world.view(), NOW)
+    cache = cache_of(ROUTING.consumes, given, indexes=ROUTING.indexes)
+    own = decide(ROUTING.reconcilers[0], cache.object(SERVICES, TEAM, "qwen-chat"), cache.view(), NOW)
     assert own.status is not None
     assert (own.status["conditions"][0]["reason"], own.children) == ("GatewayNotConfigured", ())
 
 
 @pytest.mark.spec("AT-151", "SV-179")
 def test_what_a_user_adds_to_the_workload_survives() -> None:
-    live = living(aim_service(template={"name": "qwen3-lat"}), template(), model(), node(), cache(USUAL))
+    live = living(aim_service(template={"name": "qwen3-lat"}), template(), model(), node(), template_cache(USUAL))
     run(live)
     name = live.only(INFERENCE_SERVICES)["metadata"]["name"]
     own = live.only(INFERENCE_SERVICES)["metadata"]["annotations"]
@@ -224,5 +224,5 @@ def test_the_generation_that_a_workload_observed_is_not_its_own(observed: int) -
     running = workload(given, ready=True)
     running["metadata"]["generation"] = 5
     running["status"]["observedGeneration"] = observed
-    plan = plan_for(serving_world(given, template(), model(), node(), cache(USUAL), running))
+    plan = plan_for(serving_cache(given, template(), model(), node(), template_cache(USUAL), running))
     assert condition_of(plan, "InferenceServiceReady") == ("True", "RuntimeReady")

@@ -11,7 +11,6 @@ from support.serving import (
     TEAM,
     WORKLOAD,
     aim_service,
-    cache,
     children_of,
     condition_of,
     config,
@@ -22,8 +21,9 @@ from support.serving import (
     overall,
     plan_for,
     run,
-    serving_world,
+    serving_cache,
     template,
+    template_cache,
     workload,
 )
 
@@ -138,7 +138,7 @@ def test_the_worked_example() -> None:
 @pytest.mark.spec("CC-300", "SV-145", "SV-214", "AT-009", "SV-P27")
 def test_a_namespace_that_leaves_no_room() -> None:
     namespace = "n" * 43
-    plan = plan_for(serving_world(aim_service(namespace=namespace, model={"name": "qwen"}), model(namespace=namespace)))
+    plan = plan_for(serving_cache(aim_service(namespace=namespace, model={"name": "qwen"}), model(namespace=namespace)))
     assert (condition_of(plan, "InferenceServiceReady"), overall(plan)) == (("False", "InvalidSpec"), "Failed")
     assert condition_of(plan, "ConfigValid") == ("False", "InvalidSpec")
     assert namespace in message_of(plan, "InferenceServiceReady")
@@ -150,7 +150,7 @@ def test_a_foreign_workload_of_that_name_is_left_alone() -> None:
     other = aim_service("other")
     foreign = {**workload(other)}
     foreign["metadata"] = {**foreign["metadata"], "name": WORKLOAD}
-    plan = plan_for(serving_world(aim_service(), template(), model(), node(), cache(USUAL), foreign))
+    plan = plan_for(serving_cache(aim_service(), template(), model(), node(), template_cache(USUAL), foreign))
     assert (condition_of(plan, "InferenceServiceReady"), overall(plan)) == (("False", "AlreadyExists"), "Failed")
     assert "other" in message_of(plan, "InferenceServiceReady")
     assert plan.children == ()
@@ -160,7 +160,7 @@ def test_a_foreign_workload_of_that_name_is_left_alone() -> None:
 def test_the_workload_of_an_earlier_service_of_this_name_is_waited_for() -> None:
     earlier = aim_service()
     earlier["metadata"]["uid"] = "earlier"
-    plan = plan_for(serving_world(aim_service(), template(), model(), node(), cache(USUAL), workload(earlier)))
+    plan = plan_for(serving_cache(aim_service(), template(), model(), node(), template_cache(USUAL), workload(earlier)))
     assert condition_of(plan, "InferenceServiceReady") == ("False", "CreatingRuntime")
     assert "earlier" in message_of(plan, "InferenceServiceReady")
     assert plan.children == ()
@@ -190,7 +190,9 @@ def test_layers_of_the_environment() -> None:
 
 @pytest.mark.spec("RC-118")
 def test_a_changed_environment_of_a_config_reaches_the_service_that_runs() -> None:
-    live = living(aim_service(), config(env=[{"name": "A", "value": "1"}]), template(), model(), node(), cache(USUAL))
+    live = living(
+        aim_service(), config(env=[{"name": "A", "value": "1"}]), template(), model(), node(), template_cache(USUAL)
+    )
     run(live)
     running = live.only(INFERENCE_SERVICES)
     live.put(RUNTIME_CONFIGS, config(env=[{"name": "A", "value": "2"}]))
@@ -236,8 +238,8 @@ def test_model_id_only_of_specified_sources() -> None:
 def test_what_comes_from_several_levels() -> None:
     of = template(imagePullSecrets=[{"name": "b"}, {"name": "a"}], serviceAccountName="of-template")
     service = aim_service(imagePullSecrets=[{"name": "a"}])
-    world = serving_world(service, of, model(imagePullSecrets=[{"name": "c"}]), node(), cache(USUAL))
-    (body,) = children_of(plan_for(world), "InferenceService")
+    cache = serving_cache(service, of, model(imagePullSecrets=[{"name": "c"}]), node(), template_cache(USUAL))
+    (body,) = children_of(plan_for(cache), "InferenceService")
     found = body["spec"]["predictor"]
     assert [one["name"] for one in found["imagePullSecrets"]] == ["a", "b", "c"]
     assert found["serviceAccountName"] == "of-template"
@@ -258,8 +260,8 @@ def test_labels_are_propagated() -> None:
     service = aim_service()
     service["metadata"]["labels"] = {"team-alpha": "frontend", "env": "test", "aim.eai.amd.com/custom": "x"}
     own = config(cluster=True, labelPropagation={"enabled": True, "match": ["team-*"]})
-    world = serving_world(service, template(), model(), node(), own)
-    (made,) = children_of(plan_for(world), "AIMTemplateCache")
+    cache = serving_cache(service, template(), model(), node(), own)
+    (made,) = children_of(plan_for(cache), "AIMTemplateCache")
     for found in (made["metadata"]["labels"], applied(service, own)["metadata"]["labels"]):
         assert (found["team-alpha"], found["aim.eai.amd.com/custom"]) == ("frontend", "x")
         assert "env" not in found
@@ -274,8 +276,8 @@ def test_labels_are_propagated() -> None:
 def test_a_pod_says_what_its_namespace_demands(level: str | None) -> None:
     demands = {} if level is None else {"pod-security.kubernetes.io/enforce": level}
     namespace = make(kinds.NAMESPACE, TEAM, labels=demands)
-    world = serving_world(aim_service(), template(), model(), node(), cache(USUAL), namespace)
-    (body,) = children_of(plan_for(world), "InferenceService")
+    cache = serving_cache(aim_service(), template(), model(), node(), template_cache(USUAL), namespace)
+    (body,) = children_of(plan_for(cache), "InferenceService")
     pod = body["spec"]["predictor"]
     (container,) = pod["containers"]
     of_pod, of_container = pod.get("securityContext"), container.get("securityContext")
@@ -288,6 +290,6 @@ def test_a_pod_says_what_its_namespace_demands(level: str | None) -> None:
 
 @pytest.mark.spec("SV-301")
 def test_nothing_is_planned_for_a_namespace_that_is_not_known() -> None:
-    world = serving_world(aim_service(), template(), model(), node(), cache(USUAL))
-    world.make_stale(NAMESPACES)
-    assert children_of(plan_for(world), "InferenceService") == []
+    cache = serving_cache(aim_service(), template(), model(), node(), template_cache(USUAL))
+    cache.make_stale(NAMESPACES)
+    assert children_of(plan_for(cache), "InferenceService") == []

@@ -5,7 +5,7 @@ from typing import Any, Final
 import pytest
 from support.live import Live
 from support.predictors import USUAL
-from support.serving import IMAGE, WORKLOAD, aim_service, cache, config, living, model, node, run, template
+from support.serving import IMAGE, WORKLOAD, aim_service, config, living, model, node, run, template, template_cache
 
 from aim_domain import AIMModel, AIMService, AIMServiceTemplate, ResolvedConfig, RuntimeConfigSpec, labels
 from aim_domain.parts import INFERENCE_SERVICES, MODELS, RUNTIME_CONFIGS, SERVICES, TEMPLATES
@@ -40,7 +40,7 @@ def left_by_go(live: Live, **predictor: Any) -> None:
 
 
 def cluster_of_go() -> Live:
-    live = living(aim_service(), node(), model(), template(more_status=DISCOVERED), cache(USUAL))
+    live = living(aim_service(), node(), model(), template(more_status=DISCOVERED), template_cache(USUAL))
     left_by_go(live)
     return live
 
@@ -118,7 +118,7 @@ def test_what_is_deleted_is_made_anew_and_what_was_made_here_has_no_note() -> No
     live.settle(SERVICES, "qwen-chat")
     assert {one["manager"] for one in workload(live)["metadata"]["managedFields"]} == {"aim-serving"}
     assert noted(live) is None
-    ours = living(aim_service(), node(), model(), template(), cache(USUAL))
+    ours = living(aim_service(), node(), model(), template(), template_cache(USUAL))
     run(ours)
     ours.settle(SERVICES, "qwen-chat")
     assert noted(ours) is None

@@ -15,7 +15,7 @@ from support.serving import (
     overall,
     plan_for,
     run,
-    serving_world,
+    serving_cache,
     template,
     workload,
 )
@@ -49,11 +49,11 @@ def custom(
 
 def models_after(*services: JsonObject) -> list[str]:
     """Names of all models once every service had its pass, and a second one."""
-    world = living(*services)
+    cache = living(*services)
     names = [one["metadata"]["name"] for one in services]
     for name in (*names, *names):
-        run(world, name)
-    return sorted(entry.key.name for entry in world.world.all(MODELS))
+        run(cache, name)
+    return sorted(entry.key.name for entry in cache.cache.all(MODELS))
 
 
 # Names
@@ -80,11 +80,11 @@ def test_names_of_workloads(service: str, namespace: str, name: str) -> None:
 @pytest.mark.spec("AT-140", "SV-036", "SV-247", "SV-246", "FW-S44")
 def test_a_name_of_eighty_characters() -> None:
     name = "s" * 80
-    world = serving_world(aim_service(name, model={"name": "qwen"}), model(), template(), node())
-    (cache,) = children_of(plan_for(world, name), "AIMTemplateCache")
-    assert cache["metadata"]["labels"][labels.SERVICE_NAME] == "s" * 63
-    assert cache["metadata"]["labels"][labels.SERVICE] == "s" * 63
-    assert cache["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "aim-service-controller"
+    cache = serving_cache(aim_service(name, model={"name": "qwen"}), model(), template(), node())
+    (template_cache,) = children_of(plan_for(cache, name), "AIMTemplateCache")
+    assert template_cache["metadata"]["labels"][labels.SERVICE_NAME] == "s" * 63
+    assert template_cache["metadata"]["labels"][labels.SERVICE] == "s" * 63
+    assert template_cache["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "aim-service-controller"
     assert len(f"{inference_service_name(name, TEAM)}-predictor-{TEAM}") <= 63
 
 
@@ -93,7 +93,7 @@ def test_a_name_of_eighty_characters() -> None:
 
 @pytest.mark.spec("AT-017", "SV-066", "SV-067", "SV-068", "SV-070", "SV-071")
 def test_a_model_is_made_for_an_image() -> None:
-    plan = plan_for(serving_world(aim_service(model={"image": DUMMY})))
+    plan = plan_for(serving_cache(aim_service(model={"image": DUMMY})))
     (child,) = plan.children
     metadata = child.body["metadata"]
     assert (child.body["kind"], metadata["namespace"], child.name) == ("AIMModel", TEAM, MADE)
@@ -104,15 +104,15 @@ def test_a_model_is_made_for_an_image() -> None:
 
 @pytest.mark.spec("AT-018", "SV-070", "SV-239")
 def test_the_made_model_outlives_its_service() -> None:
-    world = living(aim_service(model={"image": DUMMY}), make(kinds.NAMESPACE, TEAM))
-    run(world)
-    (entry,) = world.world.all(MODELS)
+    cache = living(aim_service(model={"image": DUMMY}), make(kinds.NAMESPACE, TEAM))
+    run(cache)
+    (entry,) = cache.cache.all(MODELS)
     assert "ownerReferences" not in entry.raw["metadata"]
-    world.remove(SERVICES, "qwen-chat")
-    plan = run(world)
+    cache.remove(SERVICES, "qwen-chat")
+    plan = run(cache)
     assert plan.deletes == ()
-    assert world.world.all(SERVICES) == []
-    assert [one.raw for one in world.world.all(MODELS)] == [entry.raw]
+    assert cache.cache.all(SERVICES) == []
+    assert [one.raw for one in cache.cache.all(MODELS)] == [entry.raw]
 
 
 @pytest.mark.spec("AT-023", "SV-066")
@@ -134,14 +134,14 @@ def test_two_services_share_one_custom_model() -> None:
         "uri": "hf://sshleifer/tiny-gpt2",
         "hardware": {"gpu": {"requests": 1}},
     }
-    world = living(custom("a", **wanted), custom("b", **wanted))
-    run(world, "a")
-    assert plan_for(world, "b").children == ()
-    (entry,) = world.world.all(MODELS)
+    cache = living(custom("a", **wanted), custom("b", **wanted))
+    run(cache, "a")
+    assert plan_for(cache, "b").children == ()
+    (entry,) = cache.cache.all(MODELS)
     assert entry.key.name == "shared-dedup-model-a1de6e29"
     assert entry.raw["metadata"]["labels"][labels.CUSTOM_MODEL] == "true"
-    world.put(MODELS, {**entry.raw, "status": {"status": "Ready"}, "metadata": {**entry.raw["metadata"]}})
-    ready = serving_world(custom("a", **wanted), custom("b", **wanted), {**entry.raw, "status": {"status": "Ready"}})
+    cache.put(MODELS, {**entry.raw, "status": {"status": "Ready"}, "metadata": {**entry.raw["metadata"]}})
+    ready = serving_cache(custom("a", **wanted), custom("b", **wanted), {**entry.raw, "status": {"status": "Ready"}})
     for name in ("a", "b"):
         plan = plan_for(ready, name)
         assert plan.status is not None
@@ -152,7 +152,7 @@ def test_two_services_share_one_custom_model() -> None:
 def test_endpoints_make_different_models() -> None:
     for name in ("minio-a", "minio-b"):
         env = ({"name": ENDPOINT, "value": f"https://{name}.example.com"},)
-        (made,) = children_of(plan_for(serving_world(custom(name, env=env)), name), "AIMModel")
+        (made,) = children_of(plan_for(serving_cache(custom(name, env=env)), name), "AIMModel")
         assert made["metadata"]["labels"][labels.SERVICE] == name
         assert made["spec"]["modelSources"][0]["env"] == list(env)
     endpoints = [({"name": ENDPOINT, "value": f"https://minio-{one}.example.com"},) for one in "ab"]
@@ -182,10 +182,10 @@ def test_hardware_is_compared_by_what_it_says() -> None:
 @pytest.mark.spec("AT-139", "SV-071", "SV-143")
 @pytest.mark.parametrize("own", [aim_service(model={"image": DUMMY}), custom("qwen-chat")])
 def test_a_deleted_model_comes_again_under_its_name(own: JsonObject) -> None:
-    world = living(own, workload(own, image="kept:1"))
-    run(world)
-    (entry,) = world.world.all(MODELS)
-    world.remove(MODELS, entry.key.name)
-    again = plan_for(world)
+    cache = living(own, workload(own, image="kept:1"))
+    run(cache)
+    (entry,) = cache.cache.all(MODELS)
+    cache.remove(MODELS, entry.key.name)
+    again = plan_for(cache)
     assert [child["metadata"]["name"] for child in children_of(again, "AIMModel")] == [entry.key.name]
     assert children_of(again, "InferenceService") == []

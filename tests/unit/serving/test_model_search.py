@@ -7,7 +7,6 @@ from support.builders import condition, make
 from support.serving import (
     TEAM,
     aim_service,
-    cache,
     children_of,
     cluster_model,
     condition_of,
@@ -18,8 +17,9 @@ from support.serving import (
     overall,
     plan_for,
     run,
-    serving_world,
+    serving_cache,
     template,
+    template_cache,
     workload,
 )
 
@@ -49,7 +49,7 @@ def custom(base: str = "ghcr.io/silogen/aim-base:0.7.0", endpoint: str = "", **h
 
 @pytest.mark.spec("SV-058", "SV-227", "SV-231", "AT-011", "FW-361")
 def test_namespace_wins_by_name() -> None:
-    plan = plan_for(serving_world(by_name("shared-name"), model("shared-name"), cluster_model("shared-name")))
+    plan = plan_for(serving_cache(by_name("shared-name"), model("shared-name"), cluster_model("shared-name")))
     assert plan.status is not None
     reference = plan.status["resolvedModel"]
     assert (reference["scope"], reference["kind"]) == ("Namespace", "aim.eai.amd.com/v1alpha1/AIMModel")
@@ -57,7 +57,7 @@ def test_namespace_wins_by_name() -> None:
 
 @pytest.mark.spec("SV-058", "SV-227", "AT-012", "FW-361")
 def test_cluster_model_by_name() -> None:
-    plan = plan_for(serving_world(by_name("only-cluster"), cluster_model("only-cluster")))
+    plan = plan_for(serving_cache(by_name("only-cluster"), cluster_model("only-cluster")))
     assert plan.status is not None
     assert plan.status["resolvedModel"]["scope"] == "Cluster"
     assert "namespace" not in plan.status["resolvedModel"]
@@ -66,7 +66,7 @@ def test_cluster_model_by_name() -> None:
 
 @pytest.mark.spec("SV-059", "SV-214", "SV-223", "AT-013")
 def test_missing_model() -> None:
-    plan = plan_for(serving_world(by_name("nonexistent-model")))
+    plan = plan_for(serving_cache(by_name("nonexistent-model")))
     assert overall(plan) == "Failed"
     assert condition_of(plan, "ModelReady") == ("False", "ModelNotFound")
     assert condition_of(plan, "ConfigValid") == ("False", "ReferenceNotFound")
@@ -77,9 +77,9 @@ def test_missing_model() -> None:
 
 @pytest.mark.spec("SV-060", "FW-019")
 def test_a_stale_view_declares_nothing_missing() -> None:
-    world = serving_world(by_name("qwen"))
-    world.make_stale(MODELS)
-    plan = plan_for(world)
+    cache = serving_cache(by_name("qwen"))
+    cache.make_stale(MODELS)
+    plan = plan_for(cache)
     assert condition_of(plan, "ModelReady") == ("False", "ViewStale")
     assert plan.retry is not None
     assert plan.children == ()
@@ -87,7 +87,7 @@ def test_a_stale_view_declares_nothing_missing() -> None:
 
 @pytest.mark.spec("SV-081")
 def test_no_model_at_all() -> None:
-    plan = plan_for(serving_world(aim_service(model={"name": "  "})))
+    plan = plan_for(serving_cache(aim_service(model={"name": "  "})))
     assert condition_of(plan, "ModelReady") == ("False", "ModelNotFound")
     assert condition_of(plan, "ConfigValid") == ("False", "InvalidSpec")
 
@@ -98,7 +98,7 @@ def test_no_model_at_all() -> None:
     [("Progressing", "Pending"), ("Pending", "Pending"), ("Failed", "Failed"), ("Degraded", "Failed"), ("", "Pending")],
 )
 def test_a_model_that_is_not_ready(status: str, value: str) -> None:
-    plan = plan_for(serving_world(by_name("qwen"), model(status=status), template()))
+    plan = plan_for(serving_cache(by_name("qwen"), model(status=status), template()))
     assert (condition_of(plan, "ModelReady"), overall(plan)) == (("False", "ModelNotReady"), value)
     assert plan.status is not None
     assert "resolvedModel" not in plan.status
@@ -108,7 +108,7 @@ def test_a_model_that_is_not_ready(status: str, value: str) -> None:
 def test_the_service_says_why_its_model_failed() -> None:
     failed = model(status="Degraded")
     failed["status"]["conditions"] = [condition("Ready", False, "ImageNotFound", "tag 7.7.7 does not exist")]
-    plan = plan_for(serving_world(by_name("qwen"), failed, template()))
+    plan = plan_for(serving_cache(by_name("qwen"), failed, template()))
     assert plan.status is not None
     message = next(one["message"] for one in plan.status["conditions"] if one["type"] == "ModelReady")
     assert message.endswith("is degraded: ImageNotFound: tag 7.7.7 does not exist")
@@ -123,7 +123,7 @@ STORED = {"name": "cached-model", "namespace": TEAM, "scope": "Namespace", "kind
 @pytest.mark.spec("SV-054", "SV-056", "AT-024", "FW-111")
 def test_a_ready_stored_model_is_kept() -> None:
     service = by_name("different-name", resolvedModel=STORED)
-    plan = plan_for(serving_world(service, model("cached-model"), model("different-name", "other/image:1")))
+    plan = plan_for(serving_cache(service, model("cached-model"), model("different-name", "other/image:1")))
     assert plan.status is not None
     assert plan.status["resolvedModel"]["name"] == "cached-model"
 
@@ -132,7 +132,7 @@ def test_a_ready_stored_model_is_kept() -> None:
 @pytest.mark.parametrize("former", [[model("cached-model", status="Pending")], []])
 def test_a_stored_model_that_is_not_ready_is_looked_for_anew(former: list[JsonObject]) -> None:
     service = by_name("ready-model", resolvedModel=STORED)
-    plan = plan_for(serving_world(service, *former, model("ready-model", "other/image:1")))
+    plan = plan_for(serving_cache(service, *former, model("ready-model", "other/image:1")))
     assert plan.status is not None
     assert plan.status["resolvedModel"]["name"] == "ready-model"
 
@@ -140,9 +140,9 @@ def test_a_stored_model_that_is_not_ready_is_looked_for_anew(former: list[JsonOb
 @pytest.mark.spec("SV-055")
 def test_a_stored_model_that_cannot_be_read_stops_the_search() -> None:
     stored = {**STORED, "namespace": "", "scope": "Cluster"}
-    world = serving_world(by_name("ready-model", resolvedModel=stored), model("ready-model"))
-    world.make_stale(CLUSTER_MODELS)
-    plan = plan_for(world)
+    cache = serving_cache(by_name("ready-model", resolvedModel=stored), model("ready-model"))
+    cache.make_stale(CLUSTER_MODELS)
+    plan = plan_for(cache)
     assert plan.children == ()
     ready = condition_of(plan, "ModelReady")
     assert ready is not None
@@ -154,7 +154,7 @@ def test_a_stored_model_that_cannot_be_read_stops_the_search() -> None:
 
 @pytest.mark.spec("SV-061", "SV-065", "AT-016")
 def test_an_existing_model_with_the_image_is_used() -> None:
-    plan = plan_for(serving_world(aim_service(), model("existing")))
+    plan = plan_for(serving_cache(aim_service(), model("existing")))
     assert plan.status is not None
     assert plan.status["resolvedModel"]["name"] == "existing"
     assert children_of(plan, "AIMModel") == []
@@ -162,7 +162,7 @@ def test_an_existing_model_with_the_image_is_used() -> None:
 
 @pytest.mark.spec("SV-062", "AT-019")
 def test_namespace_wins_by_image() -> None:
-    plan = plan_for(serving_world(aim_service(), model("a"), cluster_model("b"), cluster_model("c")))
+    plan = plan_for(serving_cache(aim_service(), model("a"), cluster_model("b"), cluster_model("c")))
     assert plan.status is not None
     assert plan.status["resolvedModel"]["name"] == "a"
 
@@ -170,9 +170,9 @@ def test_namespace_wins_by_image() -> None:
 @pytest.mark.spec("SV-062", "FW-019")
 @pytest.mark.parametrize("part", [MODELS, CLUSTER_MODELS], ids=str)
 def test_no_model_is_made_for_an_image_while_models_may_be_unknown(part: Part[Any]) -> None:
-    world = serving_world(aim_service())
-    world.make_stale(part)
-    plan = plan_for(world)
+    cache = serving_cache(aim_service())
+    cache.make_stale(part)
+    plan = plan_for(cache)
     assert condition_of(plan, "ModelReady") == ("False", "ViewStale")
     assert plan.retry is not None
     assert children_of(plan, "AIMModel") == []
@@ -180,7 +180,7 @@ def test_no_model_is_made_for_an_image_while_models_may_be_unknown(part: Part[An
 
 @pytest.mark.spec("SV-063", "AT-020", "SV-P06")
 def test_several_models_with_one_image() -> None:
-    plan = plan_for(serving_world(aim_service(), model("a1"), model("a2")))
+    plan = plan_for(serving_cache(aim_service(), model("a1"), model("a2")))
     assert (condition_of(plan, "ModelReady"), overall(plan)) == (("False", "MultipleModelsFound"), "Failed")
     assert "a1" in message_of(plan, "ModelReady")
     assert "a2" in message_of(plan, "ModelReady")
@@ -192,17 +192,17 @@ def test_several_models_with_one_image() -> None:
 def test_another_spelling_of_the_image() -> None:
     service = aim_service(model={"image": "docker.io/a/b:1"})
     in_cluster = cluster_model("catalogue", "a/b:1")
-    plan = plan_for(serving_world(service, in_cluster))
+    plan = plan_for(serving_cache(service, in_cluster))
     assert plan.status is not None
     assert plan.status["resolvedModel"]["name"] == "catalogue"
-    plan = plan_for(serving_world(service, in_cluster, model("own", "docker.io/a/b:1")))
+    plan = plan_for(serving_cache(service, in_cluster, model("own", "docker.io/a/b:1")))
     assert plan.status is not None
     assert plan.status["resolvedModel"]["name"] == "own"
 
 
 @pytest.mark.spec("SV-064", "SV-214", "AT-021")
 def test_an_image_that_is_no_reference() -> None:
-    plan = plan_for(serving_world(aim_service(model={"image": ":::invalid"})))
+    plan = plan_for(serving_cache(aim_service(model={"image": ":::invalid"})))
     assert (condition_of(plan, "ModelReady"), overall(plan)) == (("False", "InvalidImageReference"), "Failed")
     assert condition_of(plan, "ConfigValid") == ("False", "InvalidSpec")
     assert ":::invalid" in message_of(plan, "ModelReady")
@@ -219,7 +219,7 @@ def test_the_made_model_takes_over_how_to_pull() -> None:
         env=[{"name": "A", "value": "1"}],
     )
     config = make(kinds.AIM_RUNTIME_CONFIG, "rc", namespace=TEAM, spec={})
-    (made,) = plan_for(serving_world(service, config)).children
+    (made,) = plan_for(serving_cache(service, config)).children
     assert made.name == "aim-dummy-0-1-10-9bf80281"
     assert made.body["spec"] == {
         "image": DUMMY,
@@ -232,7 +232,7 @@ def test_the_made_model_takes_over_how_to_pull() -> None:
 @pytest.mark.spec("CC-306")
 @pytest.mark.parametrize("named", [{"name": ""}, {"image": ""}, {"name": " "}])
 def test_an_empty_name_names_nothing(named: JsonObject) -> None:
-    plan = plan_for(serving_world(aim_service(model=named)))
+    plan = plan_for(serving_cache(aim_service(model=named)))
     assert condition_of(plan, "ConfigValid") == ("False", "InvalidSpec")
     assert message_of(plan, "ConfigValid").startswith("spec.model names no model")
     assert (plan.children, overall(plan)) == ((), "Failed")
@@ -241,7 +241,7 @@ def test_an_empty_name_names_nothing(named: JsonObject) -> None:
 @pytest.mark.spec("SV-267")
 def test_a_taken_name_is_left_alone() -> None:
     other = model("aim-dummy-0-1-10-9bf80281", "something/else:1")
-    plan = plan_for(serving_world(aim_service(model={"image": DUMMY}), other))
+    plan = plan_for(serving_cache(aim_service(model={"image": DUMMY}), other))
     assert condition_of(plan, "ModelReady") == ("False", "AlreadyExists")
     assert plan.children == ()
 
@@ -272,19 +272,21 @@ def test_images_without_a_name(uri: str) -> None:
 @pytest.mark.spec("SV-103", "SV-143", "SV-071", "SV-P42")
 def test_a_running_service_keeps_its_image_when_its_model_is_gone() -> None:
     service = aim_service()
-    world = living(service, model(), template(), node())
-    run(world)
-    stored = world.world.all(MODELS)[0]
-    world.world.absorb_deleted(MODELS, stored.key, stored.version.uid, 0.0)
+    cache = living(service, model(), template(), node())
+    run(cache)
+    stored = cache.cache.all(MODELS)[0]
+    cache.cache.absorb_deleted(MODELS, stored.key, stored.version.uid, 0.0)
     raw = workload(service)
-    world.put(INFERENCE_SERVICES, raw)
-    plan = plan_for(world)
+    cache.put(INFERENCE_SERVICES, raw)
+    plan = plan_for(cache)
     assert [child["metadata"]["labels"][labels.ORIGIN] for child in children_of(plan, "AIMModel")] == ["auto-generated"]
     assert condition_of(plan, "ModelReady") == ("False", "CreatingModel")
     assert condition_of(plan, "TemplateReady") == ("True", "Resolved")
     assert children_of(plan, "InferenceService") == []
     explicit = aim_service(template={"name": "qwen3-lat"})
-    without = serving_world(explicit, template(), workload(explicit, image="kept/image:1"), cache("qwen3-lat-a04542d9"))
+    without = serving_cache(
+        explicit, template(), workload(explicit, image="kept/image:1"), template_cache("qwen3-lat-a04542d9")
+    )
     assert [child["kind"] for child in children_of(plan_for(without), "AIMModel")] == ["AIMModel"]
     assert children_of(plan_for(without), "InferenceService") == [], "what only the model knows would vanish from it"
     without.put(MODELS, model(resources={"limits": {"memory": "1Gi"}}))
@@ -316,20 +318,20 @@ def test_a_running_service_keeps_its_image_when_its_model_is_gone() -> None:
     ],
 )
 def test_names_of_custom_models(hardware: JsonObject, endpoint: str, name: str) -> None:
-    (made,) = plan_for(serving_world(custom(endpoint=endpoint, **hardware))).children
+    (made,) = plan_for(serving_cache(custom(endpoint=endpoint, **hardware))).children
     assert made.name == name
 
 
 @pytest.mark.spec("FW-364")
 @pytest.mark.parametrize("service", [aim_service(), custom()], ids=["by image", "described"])
 def test_a_model_that_is_made_for_a_service_is_of_its_namespace(service: JsonObject) -> None:
-    (made,) = plan_for(serving_world(service)).children
+    (made,) = plan_for(serving_cache(service)).children
     assert (made.part, made.namespace, made.body["kind"]) == (MODELS, TEAM, "AIMModel")
 
 
 @pytest.mark.spec("SV-076", "SV-077", "SV-078", "SV-079", "SV-P45")
 def test_the_made_custom_model() -> None:
-    plan = plan_for(serving_world(custom(cpu={"requests": "500m"})))
+    plan = plan_for(serving_cache(custom(cpu={"requests": "500m"})))
     (made,) = plan.children
     assert not made.owned
     assert made.body["spec"]["image"] == "ghcr.io/silogen/aim-base:0.7.0"
@@ -344,7 +346,7 @@ def test_the_made_custom_model() -> None:
 def test_of_several_models_that_fit_the_first_by_name_is_taken() -> None:
     wanted = AIMService.model_validate(custom()).spec.model.custom
     assert wanted is not None
-    (made,) = plan_for(serving_world(custom())).children
+    (made,) = plan_for(serving_cache(custom())).children
     fitting = [
         AIMModel.model_validate(make(kinds.AIM_MODEL, name, namespace=TEAM, spec=made.body["spec"]))
         for name in ("b", "a", "c")
@@ -417,7 +419,7 @@ def test_which_model_is_the_described_one(change: JsonObject, fits: bool) -> Non
         make(kinds.AIM_MODEL, name, namespace=TEAM, spec=spec, status={"status": "Ready"})
         for name in ("zz", "hand-made")
     ]
-    plan = plan_for(serving_world(custom(), *existing))
+    plan = plan_for(serving_cache(custom(), *existing))
     assert plan.status is not None
     assert (plan.status.get("resolvedModel") or {}).get("name") == ("hand-made" if fits else None)
     assert len(children_of(plan, "AIMModel")) == (0 if fits else 1)

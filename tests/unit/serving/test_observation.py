@@ -4,14 +4,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from support.builders import EARLIER, NOW, BuiltWorld, condition, fact, make, terminated, waiting
+from support.builders import EARLIER, condition, fact, make, terminated, waiting
 from support.live import Live
 from support.serving import (
     GATEWAY,
     TEAM,
     WORKLOAD,
     aim_service,
-    cache,
     children_of,
     condition_of,
     config,
@@ -24,8 +23,9 @@ from support.serving import (
     pod_events,
     predictor_pod,
     run,
-    serving_world,
+    serving_cache,
     template,
+    template_cache,
     workload,
 )
 
@@ -35,6 +35,7 @@ from aim_domain.pods.facts import POD_EVENTS, POD_LOG
 from aim_serving.autoscaling import METRICS_GRACE, SCALER_REMOVAL, SCALER_REPORT
 from aim_serving.model import ModelResult, model_component
 from controller_runtime import FACTS, Category, ClassifiedError, JsonObject, Plan, State
+from controller_runtime.testing import NOW, BuiltCache
 
 SERVICE = aim_service(template={"name": "qwen3-lat"})
 METRIC: JsonObject = {
@@ -43,12 +44,12 @@ METRIC: JsonObject = {
 }
 
 
-def running(*objects: JsonObject, service: JsonObject = SERVICE, ready: bool | None = True) -> BuiltWorld:
+def running(*objects: JsonObject, service: JsonObject = SERVICE, ready: bool | None = True) -> BuiltCache:
     """A service whose inputs are fine and whose InferenceService exists."""
-    return serving_world(*around(service, ready), *objects)
+    return serving_cache(*around(service, ready), *objects)
 
 
-def reported(status: bool, reason: str) -> JsonObject:
+def routing_says(status: bool, reason: str) -> JsonObject:
     """The service with the condition that routing wrote."""
     return {**SERVICE, "status": {"conditions": [condition("HTTPRouteReady", status, reason)]}}
 
@@ -59,7 +60,7 @@ def alive(*objects: JsonObject) -> Live:
 
 
 def around(service: JsonObject, ready: bool | None) -> list[JsonObject]:
-    return [service, template(), model(), node(), cache("qwen3-lat-a04542d9"), workload(service, ready=ready)]
+    return [service, template(), model(), node(), template_cache("qwen3-lat-a04542d9"), workload(service, ready=ready)]
 
 
 def event(
@@ -101,13 +102,13 @@ def test_a_failure_that_is_not_repeated_is_over(age: int, lasted: int, left: int
     ready = workload(SERVICE, ready=True)
     ready["status"]["conditions"][0]["lastTransitionTime"] = "2026-01-01T00:00:00Z"
     inputs = [one for one in around(SERVICE, True) if one["kind"] != "InferenceService"]
-    plan = plan_for(serving_world(*inputs, ready, pod, event("InternalError", "boom", age=age, lasted=lasted)))
+    plan = plan_for(serving_cache(*inputs, ready, pod, event("InternalError", "boom", age=age, lasted=lasted)))
     assert condition_of(plan, "InferenceServiceReady") == (
         ("True", "RuntimeReady") if left is None else ("False", "InternalError")
     )
     assert plan.requeue_after == left
     ready["status"]["conditions"][0]["status"] = "False"
-    broken = plan_for(serving_world(*inputs, ready, pod, event("InternalError", "boom", age=age, lasted=lasted)))
+    broken = plan_for(serving_cache(*inputs, ready, pod, event("InternalError", "boom", age=age, lasted=lasted)))
     assert condition_of(broken, "InferenceServiceReady") == ("False", "InternalError")
     assert broken.requeue_after is None
 
@@ -139,9 +140,9 @@ def test_events_of_the_workload(found: JsonObject, ready: bool | None, reason: s
 
 @pytest.mark.spec("SV-191", "FW-112", "SV-044")
 def test_an_unreadable_workload_stops_everything() -> None:
-    world = serving_world(SERVICE, template(), model(), node(), cache("qwen3-lat-a04542d9"))
-    world.make_stale(INFERENCE_SERVICES)
-    plan = plan_for(world)
+    cache = serving_cache(SERVICE, template(), model(), node(), template_cache("qwen3-lat-a04542d9"))
+    cache.make_stale(INFERENCE_SERVICES)
+    plan = plan_for(cache)
     assert condition_of(plan, "InferenceServiceReady") == ("False", "FetchError")
     assert condition_of(plan, "DependenciesReachable") == ("False", "InfrastructureError")
     assert plan.children == ()
@@ -190,19 +191,19 @@ def test_pending_pods(events: list[tuple[str, str]], reason: str, value: str) ->
 
 @pytest.mark.spec("FW-155", "SV-201")
 def test_until_events_are_read_a_pending_pod_changes_nothing() -> None:
-    world = alive()
-    run(world)
-    world.put(PREDICTOR_PODS, predictor_pod("Pending"))
-    plan = plan_for(world)
+    cache = alive()
+    run(cache)
+    cache.put(PREDICTOR_PODS, predictor_pod("Pending"))
+    plan = plan_for(cache)
     assert condition_of(plan, "InferenceServicePodsReady") == ("False", "NoPods")
     assert [effect.not_before for effect in plan.effects] == [NOW + timedelta(seconds=2)]
     # A clock that is behind the API server's does not put it off.
     behind = NOW - timedelta(hours=1)
-    assert [effect.not_before for effect in plan_for(world, now=behind).effects] == [behind + timedelta(seconds=2)]
+    assert [effect.not_before for effect in plan_for(cache, now=behind).effects] == [behind + timedelta(seconds=2)]
     unschedulable = predictor_pod("Pending")
     unschedulable["status"]["conditions"] = [condition("PodScheduled", False, "Unschedulable")]
-    world.put(PREDICTOR_PODS, unschedulable)
-    assert [effect.not_before for effect in plan_for(world).effects] == [None]
+    cache.put(PREDICTOR_PODS, unschedulable)
+    assert [effect.not_before for effect in plan_for(cache).effects] == [None]
 
 
 @pytest.mark.spec("SV-198", "SV-200", "SV-204", "FW-146", "AT-122", "SV-P25")
@@ -221,20 +222,20 @@ def test_failed_and_crashing_pods() -> None:
 
 
 @pytest.mark.spec("FW-146", "FW-147", "SV-200")
-def test_a_failure_is_told_once_its_log_is_read() -> None:
-    world = alive()
-    run(world)
+def test_a_failure_is_reported_once_its_log_is_read() -> None:
+    cache = alive()
+    run(cache)
     failed = predictor_pod("Failed", containers=[terminated("kserve-container", 1)])
-    world.put(PREDICTOR_PODS, failed)
-    plan = plan_for(world)
+    cache.put(PREDICTOR_PODS, failed)
+    plan = plan_for(cache)
     assert condition_of(plan, "InferenceServicePodsReady") == ("False", "NoPods")
     (effect,) = plan.effects
     outcome = {"tail": "An error occurred: s3 answered 403"}
-    world.put(FACTS, fact("serving", POD_LOG, effect.key, SERVICE, SERVICES, outcome=outcome))
-    told = plan_for(world)
-    assert condition_of(told, "InferenceServicePodsReady") == ("False", "AuthError")
-    assert condition_of(told, "AuthValid") == ("False", "AuthError")
-    assert told.effects == ()
+    cache.put(FACTS, fact("serving", POD_LOG, effect.key, SERVICE, SERVICES, outcome=outcome))
+    reported = plan_for(cache)
+    assert condition_of(reported, "InferenceServicePodsReady") == ("False", "AuthError")
+    assert condition_of(reported, "AuthValid") == ("False", "AuthError")
+    assert reported.effects == ()
 
 
 @pytest.mark.spec("SV-198", "AT-121")
@@ -246,30 +247,30 @@ def test_pods_that_start_and_run() -> None:
 
 @pytest.mark.spec("SV-198", "FW-013")
 def test_steps_that_are_overtaken_at_once_are_not_written() -> None:
-    world = alive()
-    run(world)
+    cache = alive()
+    run(cache)
     started = {"name": "kserve-container", "state": {"running": {"startedAt": NOW.isoformat()}}}
-    world.put(PREDICTOR_PODS, predictor_pod("Running", ready=False, containers=[started]))
-    soon = plan_for(world, now=NOW + timedelta(seconds=0.5))
+    cache.put(PREDICTOR_PODS, predictor_pod("Running", ready=False, containers=[started]))
+    soon = plan_for(cache, now=NOW + timedelta(seconds=0.5))
     assert condition_of(soon, "InferenceServicePodsReady") == ("False", "NoPods")
     assert soon.requeue_after == pytest.approx(1.5)
-    world.later(2)
-    run(world)
-    world.put(PREDICTOR_PODS, predictor_pod("Running", ready=True, since=world.now))
-    assert condition_of(plan_for(world), "InferenceServicePodsReady") == ("False", "PodsStarting")
-    world.later(2)
-    lasting = plan_for(world)
+    cache.later(2)
+    run(cache)
+    cache.put(PREDICTOR_PODS, predictor_pod("Running", ready=True, since=cache.now))
+    assert condition_of(plan_for(cache), "InferenceServicePodsReady") == ("False", "PodsStarting")
+    cache.later(2)
+    lasting = plan_for(cache)
     assert condition_of(lasting, "InferenceServicePodsReady") == ("True", "PodsReady")
     assert lasting.requeue_after is None
-    world.put(INFERENCE_SERVICES, workload(SERVICE, ready=True))
-    assert overall(plan_for(world)) == "Running"
+    cache.put(INFERENCE_SERVICES, workload(SERVICE, ready=True))
+    assert overall(plan_for(cache)) == "Running"
 
 
 @pytest.mark.spec("SV-217", "FW-038", "SV-P02", "FW-P03")
 def test_conditions_of_what_is_absent_are_left_out() -> None:
     stored = [condition("HPAReady", False, "HPANotFound"), condition("InferenceServicePodsReady", False, "NoPods")]
     service = aim_service(template={"name": "qwen3-lat"}, status={"conditions": stored})
-    plan = plan_for(serving_world(service, template(), model()))
+    plan = plan_for(serving_cache(service, template(), model()))
     assert condition_of(plan, "HPAReady") is None
     assert condition_of(plan, "InferenceServicePodsReady") is None
 
@@ -318,11 +319,11 @@ def test_a_service_that_has_just_become_ready_waits_for_the_first_metrics_of_its
         scaler["metadata"]["creationTimestamp"] = created.isoformat()
         own = workload(service, ready=True, since=since)
         plan = plan_for(
-            serving_world(service, template(), model(), node(), cache("qwen3-lat-a04542d9"), own, scaler, pod)
+            serving_cache(service, template(), model(), node(), template_cache("qwen3-lat-a04542d9"), own, scaler, pod)
         )
-        told = condition_of(plan, "HPAReady")
-        assert told is not None
-        return told[1], overall(plan), plan.requeue_after
+        reported = condition_of(plan, "HPAReady")
+        assert reported is not None
+        return reported[1], overall(plan), plan.requeue_after
 
     grace = METRICS_GRACE.total_seconds()
     assert seen(NOW - timedelta(seconds=20)) == ("WaitingForMetrics", "Starting", grace - 20)
@@ -342,28 +343,28 @@ def test_a_left_over_autoscaler_does_not_count() -> None:
 def test_what_keda_leaves_behind_is_removed() -> None:
     was_keda = workload(SERVICE, ready=True)
     was_keda["metadata"]["annotations"] = {labels.ANNOTATION_AUTOSCALER_CLASS: "keda"}
-    around = [template(), model(), node(), cache("qwen3-lat-a04542d9"), predictor_pod("Running", ready=True)]
-    world = serving_world(SERVICE, was_keda, *around)
-    (effect,) = plan_for(world).effects
+    around = [template(), model(), node(), template_cache("qwen3-lat-a04542d9"), predictor_pod("Running", ready=True)]
+    cache = serving_cache(SERVICE, was_keda, *around)
+    (effect,) = plan_for(cache).effects
     assert (effect.kind, effect.params["name"]) == (SCALER_REMOVAL, f"{WORKLOAD}-predictor")
-    world.put(FACTS, fact("serving", SCALER_REMOVAL, effect.key, SERVICE, SERVICES, outcome={"removed": []}))
-    assert plan_for(world).effects == ()
+    cache.put(FACTS, fact("serving", SCALER_REMOVAL, effect.key, SERVICE, SERVICES, outcome={"removed": []}))
+    assert plan_for(cache).effects == ()
     left_over = autoscaler()
     left_over["metadata"]["name"] = f"keda-hpa-{WORKLOAD}-predictor"
     assert [one.kind for one in plan_for(running(left_over)).effects] == [SCALER_REMOVAL]
     keda = aim_service(template={"name": "qwen3-lat"}, autoScaling={"metrics": [METRIC]})
-    assert [one.kind for one in plan_for(serving_world(keda, was_keda, *around)).effects] == [SCALER_REPORT]
+    assert [one.kind for one in plan_for(serving_cache(keda, was_keda, *around)).effects] == [SCALER_REPORT]
     blocked = aim_service(template={"name": "qwen3-lat"}, runtimeConfigName="missing")
-    assert plan_for(serving_world(blocked, was_keda, *around)).effects == (), "nothing is deleted on doubtful grounds"
+    assert plan_for(serving_cache(blocked, was_keda, *around)).effects == (), "nothing is deleted on doubtful grounds"
 
 
 # Route
 
 
-def routed(reason: str | None, status: bool = False, **routing: Any) -> BuiltWorld:
+def routed(reason: str | None, status: bool = False, **routing: Any) -> BuiltCache:
     """A running service with routing enabled."""
     own = GATEWAY if not routing else {"routing": routing}
-    service = SERVICE if reason is None else reported(status, reason)
+    service = SERVICE if reason is None else routing_says(status, reason)
     return running(config(**own), predictor_pod("Running", ready=True), service=service)
 
 
@@ -408,37 +409,37 @@ def test_readiness_waits_a_moment_for_what_is_only_seen_later(late: str) -> None
 
     def after(seconds: float, *others: JsonObject) -> Plan:
         became = workload(service, ready=True, since=NOW - timedelta(seconds=seconds))
-        known = (template(), model(), node(), cache("qwen3-lat-a04542d9"), config(**GATEWAY))
-        return plan_for(serving_world(service, *known, became, *pods, *others))
+        known = (template(), model(), node(), template_cache("qwen3-lat-a04542d9"), config(**GATEWAY))
+        return plan_for(serving_cache(service, *known, became, *pods, *others))
 
     quiet = after(1)
     assert (quiet.status, quiet.events, quiet.requeue_after) == (None, (), 1.0)
     assert len(children_of(quiet, "InferenceService")) == 1, "it is applied all the same"
     assert overall(after(2)) == "Starting"
     crashing = predictor_pod("Running", ready=False, containers=[waiting("kserve-container", "CrashLoopBackOff")])
-    told = after(1, crashing).status if late == "pods" else None
-    assert late == "route" or told is not None, "what is wrong is told at once"
+    reported = after(1, crashing).status if late == "pods" else None
+    assert late == "route" or reported is not None, "what is wrong is told at once"
 
 
-def _new_service(age: float, told: str | None = None) -> JsonObject:
-    status = {"status": told} if told else {}
+def _new_service(age: float, reported: str | None = None) -> JsonObject:
+    status = {"status": reported} if reported else {}
     created = f"{NOW - timedelta(seconds=age):%Y-%m-%dT%H:%M:%SZ}"
     return {**SERVICE, "metadata": {**SERVICE["metadata"], "creationTimestamp": created}, "status": status}
 
 
 @pytest.mark.spec("SV-300", "FW-512")
-@pytest.mark.parametrize("told", [None, "Pending", "Progressing", "Starting"])
-def test_a_new_workload_is_told_with_its_pods(told: str | None) -> None:
-    service = _new_service(age=59, told=told)
-    known = (template(), model(), node(), cache("qwen3-lat-a04542d9"))
-    creating = plan_for(serving_world(service, *known))
+@pytest.mark.parametrize("reported", [None, "Pending", "Progressing", "Starting"])
+def test_a_new_workload_is_reported_with_its_pods(reported: str | None) -> None:
+    service = _new_service(age=59, reported=reported)
+    known = (template(), model(), node(), template_cache("qwen3-lat-a04542d9"))
+    creating = plan_for(serving_cache(service, *known))
     assert (creating.status, creating.events, creating.requeue_after) == (None, (), 5.0)
     assert len(children_of(creating, "InferenceService")) == 1
 
     def after(seconds: float, *others: JsonObject) -> Plan:
         made = workload(service)
         made["metadata"]["creationTimestamp"] = f"{NOW - timedelta(seconds=seconds):%Y-%m-%dT%H:%M:%SZ}"
-        return plan_for(serving_world(service, *known, made, *others))
+        return plan_for(serving_cache(service, *known, made, *others))
 
     assert (after(4).status, after(4).requeue_after) == (None, 1.0)
     assert condition_of(after(5), "InferenceServicePodsReady") == ("False", "NoPods")
@@ -448,25 +449,25 @@ def test_a_new_workload_is_told_with_its_pods(told: str | None) -> None:
 
 
 @pytest.mark.spec("SV-300")
-@pytest.mark.parametrize(("age", "told"), [(60, "Starting"), (1, "Running"), (1, "Failed"), (1, "Degraded")])
-def test_of_a_service_that_is_older_or_had_come_further_each_step_is_told(age: float, told: str) -> None:
-    known = (template(), model(), node(), cache("qwen3-lat-a04542d9"))
-    assert plan_for(serving_world(_new_service(age, told), *known)).status is not None
+@pytest.mark.parametrize(("age", "reported"), [(60, "Starting"), (1, "Running"), (1, "Failed"), (1, "Degraded")])
+def test_of_a_service_that_is_older_or_had_come_further_each_step_is_reported(age: float, reported: str) -> None:
+    known = (template(), model(), node(), template_cache("qwen3-lat-a04542d9"))
+    assert plan_for(serving_cache(_new_service(age, reported), *known)).status is not None
 
 
 @pytest.mark.spec("FW-518")
 def test_a_new_service_waits_a_moment_for_its_cache() -> None:
     known = (template(), model(), node())
-    quiet, told = (plan_for(serving_world(_new_service(age), *known)) for age in (1, 2))
+    quiet, reported = (plan_for(serving_cache(_new_service(age), *known)) for age in (1, 2))
     assert (quiet.status, quiet.events, quiet.requeue_after) == (None, (), 1.0)
     assert len(children_of(quiet, "AIMTemplateCache")) == 1
-    assert condition_of(told, "CacheReady") == ("False", "CacheCreating")
+    assert condition_of(reported, "CacheReady") == ("False", "CacheCreating")
 
 
 @pytest.mark.spec("FW-376", "FW-092", "SV-224", "FW-S56", "RT-161", "RT-203")
 def test_a_missing_gateway_blocks() -> None:
-    around = [template(), model(), node(), cache("qwen3-lat-a04542d9"), config(routing={"enabled": True})]
-    plan = plan_for(serving_world(SERVICE, *around))
+    around = [template(), model(), node(), template_cache("qwen3-lat-a04542d9"), config(routing={"enabled": True})]
+    plan = plan_for(serving_cache(SERVICE, *around))
     assert condition_of(plan, "ConfigValid") == ("False", "InvalidSpec")
     assert overall(plan) == "Failed"
     assert plan.children == ()
@@ -475,8 +476,8 @@ def test_a_missing_gateway_blocks() -> None:
 
 @pytest.mark.spec("FW-374")
 def test_without_routing_a_left_over_condition_is_ignored() -> None:
-    world = running(predictor_pod("Running", ready=True), service=reported(False, "NotAllowedByListeners"))
-    assert overall(plan_for(world)) == "Running"
+    cache = running(predictor_pod("Running", ready=True), service=routing_says(False, "NotAllowedByListeners"))
+    assert overall(plan_for(cache)) == "Running"
 
 
 # The rest of the status
@@ -485,7 +486,7 @@ def test_without_routing_a_left_over_condition_is_ignored() -> None:
 @pytest.mark.spec("SV-049", "SV-051", "RC-061", "AT-125", "AT-126")
 def test_runtime_config() -> None:
     missing = aim_service(template={"name": "qwen3-lat"}, runtimeConfigName="missing")
-    plan = plan_for(serving_world(missing, template(), model(), cache("qwen3-lat-a04542d9")))
+    plan = plan_for(serving_cache(missing, template(), model(), template_cache("qwen3-lat-a04542d9")))
     assert (condition_of(plan, "RuntimeConfigReady"), overall(plan)) == (("False", "ReferenceNotFound"), "Failed")
     assert plan.children == ()
     without = plan_for(running())
@@ -508,10 +509,10 @@ def test_a_failed_write_is_reported() -> None:
 
 @pytest.mark.spec("SV-031")
 def test_generation_and_transition_times() -> None:
-    world = living(*around(SERVICE, True), predictor_pod("Running", ready=True))
-    run(world)
-    later = plan_for(world, now=NOW + timedelta(hours=1))
-    assert later.status == plan_for(world).status
+    cache = living(*around(SERVICE, True), predictor_pod("Running", ready=True))
+    run(cache)
+    later = plan_for(cache, now=NOW + timedelta(hours=1))
+    assert later.status == plan_for(cache).status
     assert later.events == ()
     assert later.status is not None
     assert later.status["observedGeneration"] == 1
@@ -521,9 +522,9 @@ def test_generation_and_transition_times() -> None:
 @pytest.mark.spec("SV-216", "SV-057")
 def test_a_running_service_goes_on_with_a_model_that_was_resolved_before() -> None:
     before = {"name": "gone", "scope": "Cluster", "kind": "aim.eai.amd.com/v1alpha1/AIMClusterModel", "uid": "u"}
-    found = model_component(ModelResult(), ResolvedReference.model_validate(before), running=True)
+    found = model_component(ModelResult(), ResolvedReference.model_validate(before), running=True, template_ready=False)
     assert (found.state, found.reason) == (State.READY, "ModelResolved")
     assert found.message == "using AIMClusterModel gone as resolved before"
     for reference, running in ((None, True), (ResolvedReference.model_validate(before), False)):
-        waiting = model_component(ModelResult(), reference, running=running)
+        waiting = model_component(ModelResult(), reference, running=running, template_ready=False)
         assert (waiting.state, waiting.reason) == (State.PENDING, "ModelNotFound")

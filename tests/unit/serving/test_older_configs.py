@@ -4,10 +4,20 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.builders import NOW, make
+from support.builders import make
 from support.old_objects import KAIWO_DEFAULTS, NAMESPACE_CONFIG
 from support.predictors import USUAL, applied, env, predictor
-from support.serving import TEAM, aim_service, cache, children_of, model, node, plan_for, serving_world, template
+from support.serving import (
+    TEAM,
+    aim_service,
+    children_of,
+    model,
+    node,
+    plan_for,
+    serving_cache,
+    template,
+    template_cache,
+)
 
 from aim_domain import InferenceService
 from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_NAMESPACE_CONFIG, KAIWO_CONFIG
@@ -15,6 +25,7 @@ from aim_domain.parts import KAIWO_CONFIGS, NAMESPACE_CONFIGS
 from aim_serving.runtime_config import reconcile_kaiwo_config, reconcile_namespace_config
 from aim_serving.volumes import volumes_of_workload
 from controller_runtime import JsonObject
+from controller_runtime.testing import NOW
 
 
 def namespace_config(name: str = "one", age: int = 0, **spec: Any) -> JsonObject:
@@ -25,12 +36,12 @@ def kaiwo(name: str = "one", age: int = 0, **spec: Any) -> JsonObject:
     return make(KAIWO_CONFIG, name, spec=spec, created=NOW - timedelta(days=age))
 
 
-def told_on(name: str, *configs: JsonObject) -> list[tuple[str, str]]:
-    world = serving_world(*configs)
+def reported_on(name: str, *configs: JsonObject) -> list[tuple[str, str]]:
+    cache = serving_cache(*configs)
     if configs[0]["kind"] == "KaiwoConfig":
-        plan = reconcile_kaiwo_config(world.object(KAIWO_CONFIGS, "", name), world.view(), NOW)
+        plan = reconcile_kaiwo_config(cache.object(KAIWO_CONFIGS, "", name), cache.view(), NOW)
     else:
-        plan = reconcile_namespace_config(world.object(NAMESPACE_CONFIGS, TEAM, name), world.view(), NOW)
+        plan = reconcile_namespace_config(cache.object(NAMESPACE_CONFIGS, TEAM, name), cache.view(), NOW)
     assert (plan.status, plan.children, plan.patches) == (None, (), ())
     return [(event.reason, event.message) for event in plan.events]
 
@@ -52,34 +63,36 @@ def test_the_serving_pod_has_the_namespace_s_pull_secrets_behind_its_own() -> No
     assert secrets == [{"name": "own"}, {"name": "another-secret"}, {"name": "my-regcred"}]
     assert model()["spec"].get("imagePullSecrets") is None
     named = model(imagePullSecrets=[{"name": "of-model"}])
-    every = serving_world(aim_service(), named, template(), node(), cache(USUAL), namespace_config(**NAMESPACE_CONFIG))
+    every = serving_cache(
+        aim_service(), named, template(), node(), template_cache(USUAL), namespace_config(**NAMESPACE_CONFIG)
+    )
     (workload,) = children_of(plan_for(every), "InferenceService")
     names = [one["name"] for one in workload["spec"]["predictor"]["imagePullSecrets"]]
     assert names == ["of-model", "my-regcred", "another-secret"]
 
 
 @pytest.mark.spec("RC-154")
-def test_what_has_no_effect_is_told_in_one_event() -> None:
+def test_what_has_no_effect_is_reported_in_one_event() -> None:
     reference = {"secretName": "s", "secretKey": "k"}
     credentials = {"gcs": [{"applicationCredentials": reference}], "azureBlob": [{"connectionString": reference}]}
-    assert told_on("one", namespace_config(credentials=credentials)) == [
+    assert reported_on("one", namespace_config(credentials=credentials)) == [
         ("NoEffect", "accepted, but without effect here: spec.credentials.gcs, spec.credentials.azureBlob")
     ]
-    assert told_on("one", namespace_config(**NAMESPACE_CONFIG)) == []
-    assert told_on("one", kaiwo(**KAIWO_DEFAULTS | {"storage": {"defaultStorageClass": "fast"}})) == []
-    assert told_on("one", kaiwo()) == []
+    assert reported_on("one", namespace_config(**NAMESPACE_CONFIG)) == []
+    assert reported_on("one", kaiwo(**KAIWO_DEFAULTS | {"storage": {"defaultStorageClass": "fast"}})) == []
+    assert reported_on("one", kaiwo()) == []
     spec: JsonObject = {"ray": {"headPodMemory": "1Gi"}, "resourceMonitoring": {"targetNamespaces": ["a"]}}
-    [(reason, message)] = told_on("one", kaiwo(**spec, defaultClusterQueueCohortName="mine"))
+    [(reason, message)] = reported_on("one", kaiwo(**spec, defaultClusterQueueCohortName="mine"))
     fields = ("defaultClusterQueueCohortName", "ray.headPodMemory", "resourceMonitoring.targetNamespaces")
     assert (reason, message.partition(": ")[2]) == ("NoEffect", ", ".join(f"spec.{name}" for name in fields))
 
 
 @pytest.mark.spec("RC-151", "RC-154")
-def test_all_but_the_oldest_are_told_that_they_do_not_count() -> None:
+def test_all_but_the_oldest_are_reported_that_they_do_not_count() -> None:
     for made in (kaiwo, namespace_config):
         older, newer = made("z", 2), made("a", 1)
-        assert told_on("z", older, newer) == []
-        [(reason, message)] = told_on("a", older, newer)
+        assert reported_on("z", older, newer) == []
+        [(reason, message)] = reported_on("a", older, newer)
         assert reason == "ConfigIgnored"
         assert f"{older['kind']} z is older" in message
 
@@ -108,13 +121,13 @@ def test_a_scheduler_and_a_queue_have_to_be_chosen() -> None:
 
 
 @pytest.mark.spec("RC-154", "RC-155")
-def test_what_has_an_effect_is_not_told_as_without() -> None:
+def test_what_has_an_effect_is_not_reported_as_without() -> None:
     chosen = kaiwo(
         scheduling={"kubeSchedulerName": "bins"},
         defaultClusterQueueName="research",
         nodes={"defaultGpuTaintKey": "mine"},
     )
-    assert told_on("one", chosen) == []
+    assert reported_on("one", chosen) == []
 
 
 @pytest.mark.spec("RC-156")
@@ -163,14 +176,14 @@ def test_gpus_are_asked_for_by_the_config_s_resource_unless_the_template_names_o
 @pytest.mark.spec("RC-154", "RC-156", "RC-157", "RC-158")
 def test_paths_resources_and_taints_of_nodes_have_an_effect() -> None:
     nodes = {"defaultGpuResourceKey": "example.com/gpu", "addTaintsToGpuNodes": True}
-    assert told_on("one", kaiwo(storage={"defaultHfMountPath": "/data/hf"}, nodes=nodes)) == []
+    assert reported_on("one", kaiwo(storage={"defaultHfMountPath": "/data/hf"}, nodes=nodes)) == []
 
 
 @pytest.mark.spec("RC-159")
-def test_what_no_pod_could_have_is_told_and_counts_as_empty() -> None:
+def test_what_no_pod_could_have_is_reported_and_counts_as_empty() -> None:
     nodes = {"defaultGpuResourceKey": "gpu", "defaultGpuTaintKey": "no key"}
     bad = kaiwo(storage={"defaultHfMountPath": "hf"}, nodes=nodes)
-    [(reason, message)] = told_on("one", bad)
+    [(reason, message)] = reported_on("one", bad)
     assert reason == "InvalidSpec"
     assert message == (
         "spec.storage.defaultHfMountPath: 'hf' is no absolute path at which a volume can be mounted, and is ignored; "

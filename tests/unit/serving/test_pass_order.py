@@ -3,19 +3,19 @@
 from typing import Any
 
 import pytest
-from support.builders import NOW, BuiltWorld, make
+from support.builders import make
 from support.deciding import decide
 from support.serving import (
     IMAGE,
     TEAM,
     artifact,
-    cache,
     children_of,
     condition_of,
     model,
     node,
-    serving_world,
+    serving_cache,
     template,
+    template_cache,
     workload,
 )
 
@@ -24,6 +24,7 @@ from aim_domain.parts import INFERENCE_SERVICES, SERVICES
 from aim_domain.pods.facts import POD_EVENTS
 from aim_serving.service import SERVICE_RECONCILER
 from controller_runtime import JsonObject, Plan
+from controller_runtime.testing import NOW, BuiltCache
 
 USUAL = "qwen3-lat-a04542d9"
 PAUSED = {labels.ANNOTATION_PAUSED: "true"}
@@ -43,11 +44,11 @@ def service(*, paused: bool = False, finalizer: bool = True, deleting: bool = Fa
     return {**own, "spec": {"model": {"name": "qwen"}, "template": {"name": "qwen3-lat"}, **spec}}
 
 
-def world(of: JsonObject, *objects: JsonObject) -> BuiltWorld:
-    return serving_world(of, template(), model(), node(), make(kinds.NAMESPACE, TEAM), *objects)
+def cache(of: JsonObject, *objects: JsonObject) -> BuiltCache:
+    return serving_cache(of, template(), model(), node(), make(kinds.NAMESPACE, TEAM), *objects)
 
 
-def decided(known: BuiltWorld) -> Plan:
+def decided(known: BuiltCache) -> Plan:
     return decide(SERVICE_RECONCILER, known.object(SERVICES, TEAM, "qwen-chat"), known.view(), NOW)
 
 
@@ -61,17 +62,17 @@ def finalizers(plan: Plan) -> list[str]:
 
 @pytest.mark.spec("SV-044", "SV-045", "AT-131")
 def test_deletion_comes_before_the_finalizer_and_both_before_the_pause() -> None:
-    mine = cache(USUAL, status="Failed", labels={labels.SERVICE: "qwen-chat"})
-    cleaning = decided(world(service(paused=True, deleting=True), mine))
+    mine = template_cache(USUAL, status="Failed", labels={labels.SERVICE: "qwen-chat"})
+    cleaning = decided(cache(service(paused=True, deleting=True), mine))
     assert ([one.name for one in cleaning.deletes], cleaning.children, cleaning.status) == ([USUAL], (), None)
-    assert finalizers(decided(world(service(paused=True, deleting=True)))) == []
-    assert decided(world(service(finalizer=False, deleting=True))).patches == ()
-    assert finalizers(decided(world(service(paused=True, finalizer=False)))) == [labels.FINALIZER_SERVICE]
+    assert finalizers(decided(cache(service(paused=True, deleting=True)))) == []
+    assert decided(cache(service(finalizer=False, deleting=True))).patches == ()
+    assert finalizers(decided(cache(service(paused=True, finalizer=False)))) == [labels.FINALIZER_SERVICE]
 
 
 @pytest.mark.spec("SV-045", "SV-046", "FW-002", "AT-131")
 def test_a_paused_service_is_left_alone_with_everything_it_has() -> None:
-    known = world(service(paused=True, replicas=7), cache(USUAL), workload(service()))
+    known = cache(service(paused=True, replicas=7), template_cache(USUAL), workload(service()))
     assert decided(known) == Plan()
     known.put(SERVICES, service(replicas=7))
     (resumed,) = children_of(decided(known), "InferenceService")
@@ -85,8 +86,8 @@ def test_a_paused_service_is_left_alone_with_everything_it_has() -> None:
 
 @pytest.mark.spec("SV-044", "SV-047", "SV-223", "SV-226", "AT-130", "FW-005", "FW-006")
 def test_a_blocked_pass_looks_at_everything_tells_it_and_writes_nothing() -> None:
-    failed = (cache(USUAL, status="Failed"), artifact())
-    blocked = world(service(runtimeConfigName="missing"), workload(service()), *failed)
+    failed = (template_cache(USUAL, status="Failed"), artifact())
+    blocked = cache(service(runtimeConfigName="missing"), workload(service()), *failed)
     plan = decided(blocked)
     assert (plan.children, plan.patches, plan.deletes) == ((), (), ())
     assert {one.kind for one in plan.effects} <= {POD_EVENTS}, "reading is no write"
@@ -104,7 +105,7 @@ def test_a_blocked_pass_looks_at_everything_tells_it_and_writes_nothing() -> Non
 
 @pytest.mark.spec("SV-044", "SV-191", "AT-137")
 def test_without_knowing_the_workload_nothing_is_resolved() -> None:
-    known = world(service(), cache(USUAL))
+    known = cache(service(), template_cache(USUAL))
     known.make_stale(INFERENCE_SERVICES)
     plan = decided(known)
     assert condition_of(plan, "InferenceServiceReady") == ("False", "FetchError")
@@ -121,10 +122,10 @@ def test_without_knowing_the_workload_nothing_is_resolved() -> None:
         ([], ["AIMModel"]),
         ([model()], []),
         ([model(), template()], ["AIMTemplateCache"]),
-        ([model(), template(), cache(USUAL)], ["InferenceService"]),
+        ([model(), template(), template_cache(USUAL)], ["InferenceService"]),
     ],
 )
 def test_each_object_is_planned_once_the_one_before_it_is_there(there: list[JsonObject], made: list[str]) -> None:
     by_image = {**service(), "spec": {"model": {"image": IMAGE}}}
-    plan = decided(serving_world(by_image, node(), *there))
+    plan = decided(serving_cache(by_image, node(), *there))
     assert [child.body["kind"] for child in plan.children] == made

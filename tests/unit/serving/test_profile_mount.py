@@ -5,7 +5,6 @@ from support.builders import owner
 from support.serving import (
     TEAM,
     aim_service,
-    cache,
     children_of,
     condition_of,
     living,
@@ -13,8 +12,9 @@ from support.serving import (
     overall,
     plan_for,
     run,
-    serving_world,
+    serving_cache,
     template,
+    template_cache,
     workload,
 )
 
@@ -44,9 +44,9 @@ def service() -> JsonObject:
 @pytest.mark.spec("SV-156", "SV-158", "SV-176", "SV-268", "SV-011", "AT-145", "DI-255", "DI-254")
 @pytest.mark.parametrize("cluster", [False, True])
 def test_the_profile_is_mounted(cluster: bool) -> None:
-    ready = cache("c", scope="Cluster" if cluster else "Namespace")
-    world = living(service(), custom(cluster=cluster), model(), ready)
-    plan = plan_for(world)
+    ready = template_cache("c", scope="Cluster" if cluster else "Namespace")
+    cache = living(service(), custom(cluster=cluster), model(), ready)
+    plan = plan_for(cache)
     (body,) = children_of(plan, "InferenceService")
     predictor = body["spec"]["predictor"]
     env = {one["name"]: one["value"] for one in predictor["containers"][0]["env"]}
@@ -66,8 +66,8 @@ def test_the_profile_is_mounted(cluster: bool) -> None:
     assert copies[0]["metadata"]["namespace"] == TEAM
     assert [child.owned for child in plan.children if child.body["kind"] == "ConfigMap"] == [True]
     assert list(copies[0]["data"]) == ["vllm-mi300x-fp16-tp1-latency.yaml"]
-    run(world)
-    assert children_of(plan_for(world), "InferenceService") == [body]
+    run(cache)
+    assert children_of(plan_for(cache), "InferenceService") == [body]
 
 
 @pytest.mark.spec("SV-174")
@@ -79,13 +79,13 @@ def test_the_volume_is_never_taken_over() -> None:
         own, volumes=[former], containers=[{"name": "kserve-container", "image": "i", "volumeMounts": mounts}]
     )
     assert running["metadata"]["ownerReferences"] == [owner(own)]
-    (body,) = children_of(plan_for(serving_world(own, template(), model(), running)), "InferenceService")
+    (body,) = children_of(plan_for(serving_cache(own, template(), model(), running)), "InferenceService")
     assert [one["name"] for one in body["spec"]["predictor"]["volumes"]] == ["dshm"]
 
 
 @pytest.mark.spec("SV-176", "SV-214")
 def test_a_profile_that_can_not_be_used() -> None:
-    plan = plan_for(serving_world(service(), custom(engineArgs={"model": "x"}), model(), cache("c")))
+    plan = plan_for(serving_cache(service(), custom(engineArgs={"model": "x"}), model(), template_cache("c")))
     assert condition_of(plan, "InferenceServiceReady") == ("False", "InvalidCustomProfile")
     assert overall(plan) == "Failed"
     assert children_of(plan, "InferenceService") == []

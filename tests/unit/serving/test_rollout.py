@@ -4,13 +4,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.builders import NOW
 from support.predictors import applied, predictor
 from support.serving import (
     TEAM,
     WORKLOAD,
     aim_service,
-    cache,
     condition_of,
     config,
     message_of,
@@ -20,14 +18,16 @@ from support.serving import (
     plan_for,
     pod_events,
     predictor_pod,
-    serving_world,
+    serving_cache,
     template,
+    template_cache,
     workload,
 )
 
 from aim_domain.pods.facts import POD_EVENTS
 from controller_runtime import FACT, JsonObject, Plan
 from controller_runtime.log.history.facts import fact_key
+from controller_runtime.testing import NOW
 
 SERVICE = aim_service()
 FULL = "0/1 nodes are available: 1 Insufficient amd.com/gpu"
@@ -36,8 +36,15 @@ PODS = "InferenceServicePodsReady"
 
 
 def plan_with(*objects: JsonObject, ready: bool | None = None) -> Plan:
-    around = (SERVICE, template(), model(), node(), cache("qwen3-lat-a04542d9"), workload(SERVICE, ready=ready))
-    return plan_for(serving_world(*around, *objects))
+    around = (
+        SERVICE,
+        template(),
+        model(),
+        node(),
+        template_cache("qwen3-lat-a04542d9"),
+        workload(SERVICE, ready=ready),
+    )
+    return plan_for(serving_cache(*around, *objects))
 
 
 def of_revision(revision: str, pod: JsonObject, *, age: int = 0) -> JsonObject:
@@ -80,7 +87,7 @@ def refusal(*, name: str = f"{WORKLOAD}-predictor-7d", reason: str = "FailedCrea
     uid = workload(SERVICE)["metadata"]["uid"]
     about = f"{SERVICE['metadata']['uid']}/{uid}/replicasets"
     where = fact_key("serving", POD_EVENTS, about)
-    told = {"reason": reason, "message": QUOTA, "involvedObject": {"kind": "ReplicaSet", "name": name}}
+    reported = {"reason": reason, "message": QUOTA, "involvedObject": {"kind": "ReplicaSet", "name": name}}
     return {
         "apiVersion": FACT.api_version,
         "kind": FACT.kind,
@@ -89,7 +96,7 @@ def refusal(*, name: str = f"{WORKLOAD}-predictor-7d", reason: str = "FailedCrea
         "about": about,
         "owner": {"part": "p", "name": "n", "uid": SERVICE["metadata"]["uid"]},
         "observedAt": NOW.isoformat(),
-        "outcome": {"events": [{**told, "lastTimestamp": NOW.isoformat()}]},
+        "outcome": {"events": [{**reported, "lastTimestamp": NOW.isoformat()}]},
     }
 
 

@@ -3,22 +3,22 @@
 from typing import Any
 
 import pytest
-from support.builders import NOW
-from support.serving import TEAM, condition_of, config, message_of, serving_world
+from support.serving import TEAM, condition_of, config, message_of, serving_cache
 
 from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, RUNTIME_CONFIGS
 from aim_serving.runtime_config import reconcile_cluster_config, reconcile_config
 from controller_runtime import JsonObject, Key, Plan
+from controller_runtime.testing import NOW
 
 
 def plan_of(**spec: Any) -> Plan:
-    world = serving_world(config(**spec))
-    return reconcile_config(world.object(RUNTIME_CONFIGS, TEAM, "default"), world.view(), NOW)
+    cache = serving_cache(config(**spec))
+    return reconcile_config(cache.object(RUNTIME_CONFIGS, TEAM, "default"), cache.view(), NOW)
 
 
 def cluster_plan(name: str = "default", **spec: Any) -> Plan:
-    world = serving_world(config(name, cluster=True, **spec))
-    return reconcile_cluster_config(world.object(CLUSTER_RUNTIME_CONFIGS, "", name), world.view(), NOW)
+    cache = serving_cache(config(name, cluster=True, **spec))
+    return reconcile_cluster_config(cache.object(CLUSTER_RUNTIME_CONFIGS, "", name), cache.view(), NOW)
 
 
 @pytest.mark.spec("RC-P05", "RC-070", "RC-072", "RC-074")
@@ -69,8 +69,8 @@ def test_every_offending_path_is_listed() -> None:
 def test_limits_that_cannot_hold(field: str, limit: str, what: str) -> None:
     plan = cluster_plan(artifactStorageQuota={field: limit})
     assert [(event.reason, event.standing) for event in plan.events] == [("InvalidSpec", False), ("InvalidQuota", True)]
-    told = f"spec.artifactStorageQuota.{field}: {limit!r} is {what} quantity and is ignored"
-    assert message_of(plan, "ConfigValid") == plan.events[1].message == told
+    reported = f"spec.artifactStorageQuota.{field}: {limit!r} is {what} quantity and is ignored"
+    assert message_of(plan, "ConfigValid") == plan.events[1].message == reported
 
 
 @pytest.mark.spec("RC-117", "CC-310")
@@ -88,24 +88,24 @@ def test_quotas() -> None:
 
 
 @pytest.mark.spec("RC-056", "RC-053", "FW-130")
-def test_a_deprecated_field_is_told_once_per_generation() -> None:
-    world = serving_world(config(defaultStorageClassName="fast", pvcHeadroomPercent=5))
+def test_a_deprecated_field_is_reported_once_per_generation() -> None:
+    cache = serving_cache(config(defaultStorageClassName="fast", pvcHeadroomPercent=5))
 
-    def told() -> list[tuple[str, str]]:
-        plan = reconcile_config(world.object(RUNTIME_CONFIGS, TEAM, "default"), world.view(), NOW)
+    def reported() -> list[tuple[str, str]]:
+        plan = reconcile_config(cache.object(RUNTIME_CONFIGS, TEAM, "default"), cache.view(), NOW)
         assert (plan.patches, plan.children) == ((), ()), "the object stays as it is"
-        stored = world.stored[RUNTIME_CONFIGS, Key(TEAM, "default")]
-        world.put(RUNTIME_CONFIGS, {**stored, "status": plan.status})
+        stored = cache.stored[RUNTIME_CONFIGS, Key(TEAM, "default")]
+        cache.put(RUNTIME_CONFIGS, {**stored, "status": plan.status})
         return [(event.type, event.message) for event in plan.events if event.reason == "DeprecatedField"]
 
-    assert told() == [
+    assert reported() == [
         ("Normal", "spec.defaultStorageClassName is deprecated; use spec.storage.defaultStorageClassName"),
         ("Normal", "spec.pvcHeadroomPercent is deprecated; use spec.storage.pvcHeadroomPercent"),
     ]
-    assert told() == []
-    stored = world.stored[RUNTIME_CONFIGS, Key(TEAM, "default")]
-    world.put(
+    assert reported() == []
+    stored = cache.stored[RUNTIME_CONFIGS, Key(TEAM, "default")]
+    cache.put(
         RUNTIME_CONFIGS,
         {**stored, "metadata": {**stored["metadata"], "generation": 2, "resourceVersion": str(1 << 40)}},
     )
-    assert len(told()) == 2
+    assert len(reported()) == 2

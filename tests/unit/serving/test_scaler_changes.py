@@ -4,14 +4,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.builders import NOW, BuiltWorld, condition, fact, make
+from support.builders import condition, fact, make
 from support.live import Live
 from support.predictors import METRIC, USUAL
 from support.serving import (
     TEAM,
     WORKLOAD,
     aim_service,
-    cache,
     children_of,
     condition_of,
     living,
@@ -22,9 +21,10 @@ from support.serving import (
     plan_for,
     predictor_pod,
     run,
-    serving_world,
+    serving_cache,
     stored,
     template,
+    template_cache,
     workload,
 )
 
@@ -42,6 +42,7 @@ from controller_runtime import (
     Plan,
     timestamp,
 )
+from controller_runtime.testing import NOW, BuiltCache
 
 AWAKE: JsonObject = {
     "type": "PodMetric",
@@ -67,7 +68,7 @@ def service(**spec: Any) -> JsonObject:
 
 
 def around() -> tuple[JsonObject, ...]:
-    return (template(), model(), node(), cache(USUAL))
+    return (template(), model(), node(), template_cache(USUAL))
 
 
 def autoscaler(name: str, current: int = 1, *, resting: bool = False) -> JsonObject:
@@ -88,12 +89,12 @@ HPA, KEDA = f"{WORKLOAD}-predictor", f"keda-hpa-{WORKLOAD}-predictor"
 
 def changed(before: JsonObject, after: JsonObject, *left_over: str) -> tuple[Live, Plan]:
     """A service that ran with one way of scaling and now asks for the other."""
-    world = living(service(**before), *around())
-    run(world)
-    world.change(SERVICES, "qwen-chat", spec=service(**after)["spec"])
+    cache = living(service(**before), *around())
+    run(cache)
+    cache.change(SERVICES, "qwen-chat", spec=service(**after)["spec"])
     for name in left_over:
-        world.put(AUTOSCALERS, autoscaler(name))
-    return world, plan_for(world)
+        cache.put(AUTOSCALERS, autoscaler(name))
+    return cache, plan_for(cache)
 
 
 WAYS: dict[str, tuple[JsonObject, str, tuple[int, int]]] = {
@@ -109,8 +110,8 @@ WAYS: dict[str, tuple[JsonObject, str, tuple[int, int]]] = {
 @pytest.mark.parametrize("after", WAYS)
 def test_every_change_of_who_scales(before: str, after: str) -> None:
     wanted, scaler, bounds = WAYS[after]
-    world, plan = changed(WAYS[before][0], wanted)
-    uid = stored(world).uid
+    cache, plan = changed(WAYS[before][0], wanted)
+    uid = stored(cache).uid
     (body,) = children_of(plan, "InferenceService")
     assert body["metadata"]["annotations"] == ANNOTATIONS[scaler]
     predictor = body["spec"]["predictor"]
@@ -119,8 +120,8 @@ def test_every_change_of_who_scales(before: str, after: str) -> None:
     assert {child.body["kind"] for child in plan.children} == {"InferenceService"}, "nobody else writes replicas"
     assert (condition_of(plan, "HPAReady") is None) is (scaler == "none")
     assert plan.deletes == ()
-    run(world)
-    assert stored(world).uid == uid
+    run(cache)
+    assert stored(cache).uid == uid
     assert plan.status is not None
     assert (plan.status["runtime"]["minReplicas"], plan.status["runtime"]["maxReplicas"]) == bounds
 
@@ -165,7 +166,7 @@ def test_the_former_autoscaler_goes(before: str, after: str, left_over: tuple[st
 )
 def test_zero_is_refused_where_nothing_could_wake_the_service(scaling: list[JsonObject] | None, why: str) -> None:
     metrics = {} if scaling is None else {"autoScaling": {"metrics": scaling}}
-    plan = plan_for(serving_world(service(minReplicas=0, maxReplicas=2, **metrics), *around()))
+    plan = plan_for(serving_cache(service(minReplicas=0, maxReplicas=2, **metrics), *around()))
     assert (condition_of(plan, "InferenceServiceReady"), overall(plan)) == (("False", "InvalidSpec"), "Failed")
     assert "spec.minReplicas is 0" in message_of(plan, "InferenceServiceReady")
     assert why in message_of(plan, "InferenceServiceReady")
@@ -174,27 +175,27 @@ def test_zero_is_refused_where_nothing_could_wake_the_service(scaling: list[Json
 
 @pytest.mark.spec("SV-285")
 def test_zero_with_a_metric_that_can_wake() -> None:
-    (body,) = children_of(plan_for(serving_world(service(**TO_ZERO), *around())), "InferenceService")
+    (body,) = children_of(plan_for(serving_cache(service(**TO_ZERO), *around())), "InferenceService")
     assert (body["spec"]["predictor"]["minReplicas"], body["spec"]["predictor"]["maxReplicas"]) == (0, 3)
     only = {"minReplicas": 0, "autoScaling": {"metrics": [AWAKE]}}
-    (body,) = children_of(plan_for(serving_world(service(**only), *around())), "InferenceService")
+    (body,) = children_of(plan_for(serving_cache(service(**only), *around())), "InferenceService")
     assert (body["spec"]["predictor"]["minReplicas"], body["spec"]["predictor"]["maxReplicas"]) == (0, 1)
     usual = {"autoScaling": {"metrics": [AWAKE]}}
-    (body,) = children_of(plan_for(serving_world(service(**usual), *around())), "InferenceService")
+    (body,) = children_of(plan_for(serving_cache(service(**usual), *around())), "InferenceService")
     assert body["spec"]["predictor"]["minReplicas"] == 1, "off unless asked for"
 
 
 @pytest.mark.spec("SV-285", "SV-209", "SV-212")
 def test_a_service_without_replicas_is_well() -> None:
     own = service(**TO_ZERO)
-    world = serving_world(own, *around(), workload(own, ready=True), autoscaler(KEDA, 0, resting=True))
-    plan = plan_for(world)
+    cache = serving_cache(own, *around(), workload(own, ready=True), autoscaler(KEDA, 0, resting=True))
+    plan = plan_for(cache)
     assert condition_of(plan, "InferenceServicePodsReady") == ("True", "ScaledToZero")
     assert condition_of(plan, "HPAReady") == ("True", "ScaledToZero")
     assert overall(plan) == "Running"
     assert plan.status is not None
     assert plan.status["runtime"]["replicas"] == "0/0 (0-3)"
-    woken = serving_world(own, *around(), workload(own, ready=True), autoscaler(KEDA, 1))
+    woken = serving_cache(own, *around(), workload(own, ready=True), autoscaler(KEDA, 1))
     woken.put(PREDICTOR_PODS, predictor_pod("Running", ready=False))
     assert condition_of(plan_for(woken), "InferenceServicePodsReady") == ("False", "PodsStarting")
 
@@ -202,12 +203,12 @@ def test_a_service_without_replicas_is_well() -> None:
 @pytest.mark.spec("SV-285", "SV-198", "SV-207")
 def test_only_who_may_be_without_replicas_is_well_without() -> None:
     own = service(**BY_KEDA)
-    world = serving_world(own, *around(), workload(own, ready=True), autoscaler(KEDA, 0, resting=True))
-    plan = plan_for(world)
+    cache = serving_cache(own, *around(), workload(own, ready=True), autoscaler(KEDA, 0, resting=True))
+    plan = plan_for(cache)
     assert condition_of(plan, "InferenceServicePodsReady") == ("False", "NoPods")
     assert condition_of(plan, "HPAReady") == ("False", "MetricsFailed")
     fresh = service(**TO_ZERO)
-    first = plan_for(serving_world(fresh, *around(), workload(fresh, ready=True)))
+    first = plan_for(serving_cache(fresh, *around(), workload(fresh, ready=True)))
     assert condition_of(first, "InferenceServicePodsReady") == ("False", "NoPods")
     assert condition_of(first, "HPAReady") == ("False", "HPANotFound")
 
@@ -220,7 +221,7 @@ def test_a_condition_is_as_old_as_its_status_and_reason() -> None:
 
     live = living(service(**BY_HPA, replicas=5), *around())
     run(live)
-    told, begin = since("ReplicasInEffect")
+    reported, begin = since("ReplicasInEffect")
     live.put(AUTOSCALERS, autoscaler(HPA, 0, resting=True))
     run(live)
     live.later(60)
@@ -228,7 +229,7 @@ def test_a_condition_is_as_old_as_its_status_and_reason() -> None:
     live.put(AUTOSCALERS, waiting_for_metrics(HPA))
     run(live)
     later = timestamp(live.now)
-    assert since("ReplicasInEffect")[0] != told
+    assert since("ReplicasInEffect")[0] != reported
     assert since("ReplicasInEffect")[1] == begin < later, "another message of the same state"
     assert live.condition(SERVICES, "qwen-chat", "HPAReady") == ("False", "WaitingForMetrics")
     assert since("HPAReady")[1] == later, "another reason of the same status"
@@ -243,10 +244,10 @@ def waiting_for_metrics(name: str) -> JsonObject:
 # Left at zero
 
 
-def resting(after: JsonObject, *others: JsonObject) -> BuiltWorld:
+def resting(after: JsonObject, *others: JsonObject) -> BuiltCache:
     """A service that slept until it was changed, and whose new HPA finds no replica."""
     own = service(**after)
-    return serving_world(own, *around(), workload(own, ready=True), autoscaler(HPA, 0, resting=True), *others)
+    return serving_cache(own, *around(), workload(own, ready=True), autoscaler(HPA, 0, resting=True), *others)
 
 
 def awakenings(plan: Plan) -> list[Effect]:
@@ -255,17 +256,17 @@ def awakenings(plan: Plan) -> list[Effect]:
 
 @pytest.mark.spec("SV-297")
 def test_an_hpa_is_helped_off_zero() -> None:
-    world = resting({"minReplicas": 2, "maxReplicas": 4})
-    (effect,) = awakenings(plan_for(world))
+    cache = resting({"minReplicas": 2, "maxReplicas": 4})
+    (effect,) = awakenings(plan_for(cache))
     assert effect.params == {
         "namespace": TEAM,
         "name": f"{WORKLOAD}-predictor",
-        "workloadUid": stored(world).uid,
+        "workloadUid": stored(cache).uid,
         "replicas": 2,
     }
     assert effect.not_before == NOW
-    world.put(FACTS, fact("serving", AWAKENING, effect.key, service(), SERVICES, outcome={"scaled": True}))
-    (again,) = awakenings(plan_for(world))
+    cache.put(FACTS, fact("serving", AWAKENING, effect.key, service(), SERVICES, outcome={"scaled": True}))
+    (again,) = awakenings(plan_for(cache))
     assert again.not_before == NOW + timedelta(seconds=30)
 
 
@@ -275,24 +276,24 @@ def test_nobody_else_is_helped_off_zero() -> None:
     for other in (FIXED, BY_KEDA, TO_ZERO):
         assert awakenings(plan_for(resting(other))) == []
     own = service(**BY_HPA)
-    awake = serving_world(own, *around(), workload(own, ready=True), autoscaler(HPA, 1))
+    awake = serving_cache(own, *around(), workload(own, ready=True), autoscaler(HPA, 1))
     assert awakenings(plan_for(awake)) == []
 
 
 @pytest.mark.spec("SV-297", "SV-207")
-def test_whoever_scales_to_zero_by_hand_is_told_once_each_time() -> None:
+def test_whoever_scales_to_zero_by_hand_is_reported_once_each_time() -> None:
     live = living(service(**BY_HPA), *around())
     run(live)
     live.put(AUTOSCALERS, autoscaler(HPA))
-    told: list[list[Event]] = []
+    reported: list[list[Event]] = []
     for current in (1, 0, 0, 1, 0):
         live.put(AUTOSCALERS, autoscaler(HPA, current, resting=not current))
         plan = run(live)
-        told.append([event for event in plan.events if event.reason == "LeftAtZero"])
+        reported.append([event for event in plan.events if event.reason == "LeftAtZero"])
         expected = ("True", "HPAOperational") if current else ("False", "LeftAtZero")
         assert condition_of(plan, "HPAReady") == expected
-    assert [len(events) for events in told] == [0, 1, 0, 0, 1]
-    (event,) = told[1]
+    assert [len(events) for events in reported] == [0, 1, 0, 0, 1]
+    (event,) = reported[1]
     assert (event.type, event.condition, event.standing) == (EventType.WARNING, "HPAReady", False)
     for said in ("has no replica", "the minimum of 1 back", "spec.minReplicas 0", "by hand does not last"):
         assert said in event.message
@@ -302,20 +303,20 @@ def test_whoever_scales_to_zero_by_hand_is_told_once_each_time() -> None:
 def test_a_dry_run_only_tells_of_the_awakening() -> None:
     own = service(**BY_HPA)
     own["metadata"]["annotations"] = {labels.ANNOTATION_DRY_RUN: "plan"}
-    plan = plan_for(serving_world(own, *around(), workload(own, ready=True), autoscaler(HPA, 0, resting=True)))
+    plan = plan_for(serving_cache(own, *around(), workload(own, ready=True), autoscaler(HPA, 0, resting=True)))
     assert awakenings(plan) == []
-    (told,) = children_of(plan, "ConfigMap")
-    assert f"scale Deployment {WORKLOAD}-predictor from 0 to 1" in told["data"]["plan"]
+    (reported,) = children_of(plan, "ConfigMap")
+    assert f"scale Deployment {WORKLOAD}-predictor from 0 to 1" in reported["data"]["plan"]
 
 
 @pytest.mark.spec("SV-272")
 def test_the_removal_names_the_workload_and_gives_kserve_its_time() -> None:
-    world, plan = changed(BY_KEDA, BY_HPA)
+    cache, plan = changed(BY_KEDA, BY_HPA)
     [removal] = [one for one in plan.effects if one.kind == SCALER_REMOVAL]
-    uid = world.only(INFERENCE_SERVICES)["metadata"]["uid"]
+    uid = cache.only(INFERENCE_SERVICES)["metadata"]["uid"]
     assert removal.params == {"namespace": TEAM, "name": HPA, "workloadUid": uid, "former": "keda"}
-    assert removal.not_before == world.now + timedelta(seconds=2)
-    world.answer(removal, failure=ClassifiedError(Category.INFRASTRUCTURE, "Broken", "it broke"))
-    [again] = [one for one in plan_for(world).effects if one.kind == SCALER_REMOVAL]
+    assert removal.not_before == cache.now + timedelta(seconds=2)
+    cache.answer(removal, failure=ClassifiedError(Category.INFRASTRUCTURE, "Broken", "it broke"))
+    [again] = [one for one in plan_for(cache).effects if one.kind == SCALER_REMOVAL]
     assert again.not_before is not None
-    assert again.not_before > world.now + timedelta(seconds=2)
+    assert again.not_before > cache.now + timedelta(seconds=2)

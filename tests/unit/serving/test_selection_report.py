@@ -12,7 +12,7 @@ from support.serving import (
     model,
     node,
     plan_for,
-    serving_world,
+    serving_cache,
     template,
 )
 
@@ -20,9 +20,9 @@ from aim_serving.template_selection import LONGEST, MOST
 from controller_runtime import JsonObject
 
 
-def told(*templates: JsonObject, **spec: Any) -> tuple[str, list[str]]:
+def reported(*templates: JsonObject, **spec: Any) -> tuple[str, list[str]]:
     """The reason, and what is said of each candidate."""
-    plan = plan_for(serving_world(aim_service(**spec), model(), node(), *templates))
+    plan = plan_for(serving_cache(aim_service(**spec), model(), node(), *templates))
     found = condition_of(plan, "TemplateReady")
     assert found is not None
     _, _, listed = message_of(plan, "TemplateReady").partition(": ")
@@ -33,7 +33,7 @@ def told(*templates: JsonObject, **spec: Any) -> tuple[str, list[str]]:
 def test_candidates_that_are_not_ready() -> None:
     failed = template("b", status="Failed")
     failed["status"]["conditions"] = [condition("Ready", False, "DiscoveryFailed", "no profile fits")]
-    reason, listed = told(template("a", status="Progressing"), failed, template("c", status="NotAvailable"))
+    reason, listed = reported(template("a", status="Progressing"), failed, template("c", status="NotAvailable"))
     assert (reason, listed) == (
         "TemplateNotReady",
         [
@@ -45,7 +45,7 @@ def test_candidates_that_are_not_ready() -> None:
 
 
 @pytest.mark.spec("SV-282", "SV-102")
-def test_candidates_that_came_further_are_told_first() -> None:
+def test_candidates_that_came_further_are_reported_first() -> None:
     wanted = {"metric": "latency", "hardware": {"gpu": {"requests": 4, "model": "MI325X"}}}
     others = (
         template("failed", status="Failed"),
@@ -53,7 +53,7 @@ def test_candidates_that_came_further_are_told_first() -> None:
         template("other", metric="throughput", count=2),
         template("far", gpu="MI325X", count=4),
     )
-    reason, listed = told(*others, overrides=wanted)
+    reason, listed = reported(*others, overrides=wanted)
     assert (reason, [one.partition(": ")[2] for one in listed]) == (
         "TemplateNotFound",
         [
@@ -67,7 +67,7 @@ def test_candidates_that_came_further_are_told_first() -> None:
 
 @pytest.mark.spec("SV-282", "SV-100")
 def test_a_tie_says_what_the_best_are_like() -> None:
-    reason, listed = told(template("a"), template("b", count=8), template("c", precision="fp16"))
+    reason, listed = reported(template("a"), template("b", count=8), template("c", precision="fp16"))
     assert reason == "TemplateSelectionAmbiguous"
     text = "; ".join(listed)
     assert f"{TEAM}/a: optimized, 1 x MI300X, latency, fp8" in text
@@ -80,7 +80,7 @@ def test_the_list_is_bounded() -> None:
     many = [template(f"t{number:02}", status="Failed") for number in range(MOST + 12)]
     for one in many:
         one["status"]["conditions"] = [condition("Ready", False, "DiscoveryFailed", "x" * 5_000)]
-    _, listed = told(*many)
+    _, listed = reported(*many)
     assert (len(listed), listed[-1]) == (MOST + 1, "and 12 more")
     assert max(map(len, listed)) <= LONGEST
 
@@ -95,7 +95,7 @@ def test_what_contradicts_the_overrides_is_named() -> None:
         template("d", precision="fp16", count=4),
         template("e", precision="fp16", count=2, gpu="MI325X"),
     )
-    _, listed = told(*others, overrides=wanted)
+    _, listed = reported(*others, overrides=wanted)
     assert [one.partition(": ")[2] for one in listed] == [
         "is for throughput instead of latency",
         "is for fp8 instead of fp16",

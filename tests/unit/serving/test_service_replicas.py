@@ -5,7 +5,6 @@ from support.predictors import METRIC, USUAL, predictor
 from support.serving import (
     WORKLOAD,
     aim_service,
-    cache,
     children_of,
     condition_of,
     message_of,
@@ -13,8 +12,9 @@ from support.serving import (
     node,
     overall,
     plan_for,
-    serving_world,
+    serving_cache,
     template,
+    template_cache,
 )
 
 from controller_runtime import JsonObject
@@ -48,8 +48,8 @@ from controller_runtime import JsonObject
     ],
 )
 def test_replicas(spec: JsonObject, bounds: tuple[int, int], scaler: str, display: str) -> None:
-    world = serving_world(aim_service(**spec), template(), model(), node(), cache(USUAL))
-    plan = plan_for(world)
+    cache = serving_cache(aim_service(**spec), template(), model(), node(), template_cache(USUAL))
+    plan = plan_for(cache)
     (body,) = children_of(plan, "InferenceService")
     found = body["spec"]["predictor"]
     assert (found["minReplicas"], found["maxReplicas"]) == bounds
@@ -87,7 +87,7 @@ def test_replicas(spec: JsonObject, bounds: tuple[int, int], scaler: str, displa
     ],
 )
 def test_replicas_that_can_not_be(spec: JsonObject, field: str) -> None:
-    plan = plan_for(serving_world(aim_service(**spec), template(), model(), node(), cache(USUAL)))
+    plan = plan_for(serving_cache(aim_service(**spec), template(), model(), node(), template_cache(USUAL)))
     assert (condition_of(plan, "InferenceServiceReady"), overall(plan)) == (("False", "InvalidSpec"), "Failed")
     assert field in message_of(plan, "InferenceServiceReady")
     assert plan.children == ()
@@ -117,13 +117,13 @@ def test_replicas_that_can_not_be(spec: JsonObject, field: str) -> None:
         ({"query": "q"}, {"value": "1"}, None),
     ],
 )
-def test_what_kserve_would_refuse_is_told_with_the_field(
+def test_what_kserve_would_refuse_is_reported_with_the_field(
     metric: JsonObject, target: JsonObject, field: str | None
 ) -> None:
     good = {"type": "PodMetric", "podmetric": {"metric": {"query": "q"}, "target": {"value": "1"}}}
     metrics = [good, {"type": "PodMetric", "podmetric": {"metric": metric, "target": target}}]
     service = aim_service(template={"name": "qwen3-lat"}, autoScaling={"metrics": metrics})
-    plan = plan_for(serving_world(service, template(), model(), node(), cache(USUAL)))
+    plan = plan_for(serving_cache(service, template(), model(), node(), template_cache(USUAL)))
     made = [child.body["kind"] for child in plan.children]
     if field is None:
         assert made == ["InferenceService"]
@@ -163,7 +163,7 @@ def test_targets() -> None:
     ],
 )
 def test_autoscaling_without_a_maximum_is_answered(spec: JsonObject, replicas: int | None) -> None:
-    plan = plan_for(serving_world(aim_service(**spec), template(), model(), node(), cache(USUAL)))
+    plan = plan_for(serving_cache(aim_service(**spec), template(), model(), node(), template_cache(USUAL)))
     if replicas is None:
         assert condition_of(plan, "AutoscalingInEffect") is None
         return

@@ -3,7 +3,6 @@
 import pytest
 from support.serving import (
     aim_service,
-    cache,
     children_of,
     condition_of,
     message_of,
@@ -11,8 +10,9 @@ from support.serving import (
     node,
     overall,
     plan_for,
-    serving_world,
+    serving_cache,
     template,
+    template_cache,
 )
 
 from aim_domain import Hardware
@@ -93,8 +93,8 @@ def test_a_request_above_its_limit_is_reported_with_both_origins(
         return {} if given is None else {"resources": given}
 
     service = aim_service(**layer(of_service))
-    around = [model(**layer(of_model)), template(**layer(of_template)), node(), cache("qwen3-lat-a04542d9")]
-    plan = plan_for(serving_world(service, *around))
+    around = [model(**layer(of_model)), template(**layer(of_template)), node(), template_cache("qwen3-lat-a04542d9")]
+    plan = plan_for(serving_cache(service, *around))
     if not parts:
         assert len(children_of(plan, "InferenceService")) == 1
         return

@@ -6,7 +6,6 @@ import pytest
 from support.predictors import USUAL, applied, env
 from support.serving import (
     aim_service,
-    cache,
     children_of,
     condition_of,
     config,
@@ -14,8 +13,9 @@ from support.serving import (
     node,
     overall,
     plan_for,
-    serving_world,
+    serving_cache,
     template,
+    template_cache,
     workload,
 )
 
@@ -61,20 +61,31 @@ def test_engine_arguments_of_a_secret_are_kept(below: list[JsonObject], above: l
 @pytest.mark.spec("SV-P30")
 def test_a_named_template_of_another_model_is_used_as_it_is() -> None:
     service = aim_service(template={"name": "foreign"})
-    world = serving_world(service, template("foreign", "another-model"), model(), node())
-    plan = plan_for(world)
+    cache = serving_cache(service, template("foreign", "another-model"), model(), node())
+    plan = plan_for(cache)
     assert condition_of(plan, "TemplateReady") == ("True", "Resolved")
     assert plan.status is not None
     assert plan.status["resolvedTemplate"]["name"] == "foreign"
 
 
 @pytest.mark.spec("SV-219", "SV-P31")
-def test_a_degraded_model_fails_a_service_that_runs() -> None:
+@pytest.mark.parametrize("status", ["Degraded", "Failed"])
+@pytest.mark.parametrize(
+    ("of_template", "exists", "value"),
+    [("Ready", True, "Degraded"), ("Ready", False, "Failed"), ("Failed", True, "Failed")],
+)
+def test_a_failed_model_degrades_a_service_that_runs(
+    status: str, of_template: str, value: str, *, exists: bool
+) -> None:
     service = aim_service(template={"name": "qwen3-lat"})
-    around = (template(), node(), cache(USUAL), workload(service, ready=True))
-    plan = plan_for(serving_world(service, model(status="Degraded"), *around))
-    assert (condition_of(plan, "ModelReady"), overall(plan)) == (("False", "ModelNotReady"), "Failed")
-    assert condition_of(plan, "TemplateReady") == ("True", "Resolved")
+    around = (
+        template(status=of_template),
+        node(),
+        template_cache(USUAL),
+        *([workload(service, ready=True)] if exists else []),
+    )
+    plan = plan_for(serving_cache(service, model(status=status), *around))
+    assert (condition_of(plan, "ModelReady"), overall(plan)) == (("False", "ModelNotReady"), value)
 
 
 @pytest.mark.spec("SV-P35", "FW-208", "FW-P10")
@@ -82,10 +93,10 @@ def test_a_long_name_is_a_valid_label_of_everything_that_is_made() -> None:
     name = "s" * 80
     source = {"modelId": "a/b", "sourceUri": "hf://a/b"}
     custom = {"custom": {"baseImage": "base:1", "modelSources": [source], "hardware": {"cpu": {"requests": "4"}}}}
-    (made,) = children_of(plan_for(serving_world(aim_service(name, model=custom)), name), "AIMModel")
+    (made,) = children_of(plan_for(serving_cache(aim_service(name, model=custom)), name), "AIMModel")
     assert made["metadata"]["labels"][labels.SERVICE] == "s" * 63
     assert made["metadata"]["labels"][labels.SERVICE_NAME] == "s" * 63
-    around = (template(), model(), node(), cache(USUAL))
-    (body,) = children_of(plan_for(serving_world(aim_service(name), *around), name), "InferenceService")
+    around = (template(), model(), node(), template_cache(USUAL))
+    (body,) = children_of(plan_for(serving_cache(aim_service(name), *around), name), "InferenceService")
     assert body["metadata"]["labels"][labels.SERVICE] == "s" * 63
     assert all(len(value) <= 63 for value in body["metadata"]["labels"].values())

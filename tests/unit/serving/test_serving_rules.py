@@ -7,15 +7,15 @@ from support.builders import condition
 from support.predictors import USUAL, applied, env, predictor
 from support.serving import (
     aim_service,
-    cache,
     children_of,
     condition_of,
     config,
     model,
     node,
     plan_for,
-    serving_world,
+    serving_cache,
     template,
+    template_cache,
     workload,
 )
 
@@ -25,14 +25,14 @@ from controller_runtime import JsonObject, Plan
 
 
 def plan_of(*objects: JsonObject, **spec: Any) -> Plan:
-    return plan_for(serving_world(aim_service(**spec), template(), model(), node(), cache(USUAL), *objects))
+    return plan_for(serving_cache(aim_service(**spec), template(), model(), node(), template_cache(USUAL), *objects))
 
 
 @pytest.mark.spec("SV-003", "SV-047")
 def test_the_order_of_what_came_does_not_matter() -> None:
-    objects = [aim_service(), template(), model(), node(), cache(USUAL), workload(aim_service(), ready=True)]
-    first = plan_for(serving_world(*objects))
-    again = plan_for(serving_world(*reversed(objects)))
+    objects = [aim_service(), template(), model(), node(), template_cache(USUAL), workload(aim_service(), ready=True)]
+    first = plan_for(serving_cache(*objects))
+    again = plan_for(serving_cache(*reversed(objects)))
     assert (first.children, first.status) == (again.children, again.status)
 
 
@@ -101,7 +101,7 @@ def test_names_of_gpus(text: str, name: str) -> None:
 
 @pytest.mark.spec("SV-040")
 def test_no_env_is_no_field() -> None:
-    (made,) = children_of(plan_for(serving_world(aim_service(), template(), model(), node())), "AIMTemplateCache")
+    (made,) = children_of(plan_for(serving_cache(aim_service(), template(), model(), node())), "AIMTemplateCache")
     assert "env" not in made["spec"]
 
 
@@ -144,20 +144,20 @@ def test_parent_conditions_appear_with_a_problem_and_stay() -> None:
     assert condition_of(plan_of(), "ConfigValid") is None
     stored = {"conditions": [condition("ConfigValid", False, "InvalidSpec")]}
     assert condition_of(plan_of(), "AuthValid") is None
-    healed = plan_for(serving_world(aim_service(status=stored), template(), model(), node(), cache(USUAL)))
+    healed = plan_for(serving_cache(aim_service(status=stored), template(), model(), node(), template_cache(USUAL)))
     assert condition_of(healed, "ConfigValid") == ("True", "ConfigurationValid")
 
 
 @pytest.mark.spec("SV-232", "SV-001")
 def test_the_route_is_nobody_elses_business() -> None:
     own = aim_service(status={"routing": {"path": "/x"}})
-    plan = plan_for(serving_world(own, template(), model(), node(), cache(USUAL)))
+    plan = plan_for(serving_cache(own, template(), model(), node(), template_cache(USUAL)))
     assert "routing" not in (plan.status or {})
 
 
 @pytest.mark.spec("SV-242")
 def test_what_is_wrong_is_a_warning() -> None:
-    bad = plan_for(serving_world(aim_service(model={"name": "gone"})))
+    bad = plan_for(serving_cache(aim_service(model={"name": "gone"})))
     types = {event.reason: event.type.value for event in bad.events}
     assert types["ModelNotFound"] == "Warning"
     assert types["ReferenceNotFound"] == "Warning"

@@ -4,13 +4,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.builders import NOW, condition, make, owner
+from support.builders import condition, make, owner
 from support.deciding import decide
 from support.serving import (
     TEAM,
     aim_service,
     artifact,
-    cache,
     children_of,
     condition_of,
     config,
@@ -19,8 +18,9 @@ from support.serving import (
     node,
     overall,
     plan_for,
-    serving_world,
+    serving_cache,
     template,
+    template_cache,
     workload,
 )
 
@@ -28,6 +28,7 @@ from aim_domain import kinds, labels
 from aim_domain.parts import NAMESPACES, SERVICES, TEMPLATE_CACHES
 from aim_serving.service import SERVICE_RECONCILER
 from controller_runtime import JsonObject, Plan, loads
+from controller_runtime.testing import NOW
 
 USUAL = "qwen3-lat-a04542d9"
 
@@ -39,13 +40,13 @@ def service(mode: str | None = None, **spec: Any) -> JsonObject:
 
 def planned(of_service: JsonObject, *objects: JsonObject, of: JsonObject | None = None) -> JsonObject | None:
     """The cache that a pass makes, if it makes one."""
-    made = children_of(plan_for(serving_world(of_service, of or template(), model(), *objects)), "AIMTemplateCache")
+    made = children_of(plan_for(serving_cache(of_service, of or template(), model(), *objects)), "AIMTemplateCache")
     return made[0] if made else None
 
 
 def cache_used(of_service: JsonObject, *objects: JsonObject) -> str | None:
     """The cache that a pass reports as in use."""
-    plan = plan_for(serving_world(of_service, template(), model(), *objects))
+    plan = plan_for(serving_cache(of_service, template(), model(), *objects))
     assert plan.status is not None
     reference = (plan.status.get("cache") or {}).get("templateCacheRef") or {}
     name = reference.get("name")
@@ -59,7 +60,7 @@ def cache_used(of_service: JsonObject, *objects: JsonObject) -> str | None:
 @pytest.mark.spec("SV-116", "SV-117", "SV-125", "SV-123", "AT-067", "AR-600", "SC-100")
 @pytest.mark.parametrize("mode", [None, "Shared", "Always", "Auto", "Dedicated", "Never"])
 def test_modes(mode: str | None) -> None:
-    plan = plan_for(serving_world(service(mode), template(), model()))
+    plan = plan_for(serving_cache(service(mode), template(), model()))
     (child,) = (one for one in plan.children if one.body["kind"] == "AIMTemplateCache")
     dedicated = mode in ("Dedicated", "Never")
     assert child.owned is dedicated
@@ -134,7 +135,7 @@ def test_storage_class() -> None:
 
 @pytest.mark.spec("SV-122", "SV-133", "AT-069", "AR-608", "SC-101")
 def test_nothing_to_cache() -> None:
-    plan = plan_for(serving_world(service(), template(sources=()), model()))
+    plan = plan_for(serving_cache(service(), template(sources=()), model()))
     assert plan.children == ()
     assert (condition_of(plan, "CacheReady"), overall(plan)) == (("False", "CacheCreating"), "Starting")
     assert "no model sources" in message_of(plan, "CacheReady")
@@ -143,10 +144,10 @@ def test_nothing_to_cache() -> None:
 
 @pytest.mark.spec("SV-124", "SV-P44")
 def test_a_taken_name() -> None:
-    other = planned(service(), cache(USUAL, "another-template"))
+    other = planned(service(), template_cache(USUAL, "another-template"))
     assert other is not None
     assert other["metadata"]["name"] not in (USUAL, "")
-    assert planned(service(), cache(USUAL)) is None
+    assert planned(service(), template_cache(USUAL)) is None
 
 
 # Finding
@@ -154,26 +155,26 @@ def test_a_taken_name() -> None:
 
 @pytest.mark.spec("SV-118", "SV-119", "SV-120", "SV-121", "SV-P17", "AR-605", "AR-606", "AR-P23")
 def test_which_cache_is_used() -> None:
-    assert cache_used(service(), cache("by-template")) == "by-template"
-    assert cache_used(service(), cache("x", scope="Unknown")) == "x"
-    assert cache_used(service(), cache("x", scope="Cluster")) is None
-    assert cache_used(service(), cache("x", mode="Dedicated")) is None
-    assert cache_used(service(), cache("b"), cache("a")) == "a"
-    assert cache_used(service(), cache("a", status="Progressing"), cache("b")) == "b"
+    assert cache_used(service(), template_cache("by-template")) == "by-template"
+    assert cache_used(service(), template_cache("x", scope="Unknown")) == "x"
+    assert cache_used(service(), template_cache("x", scope="Cluster")) is None
+    assert cache_used(service(), template_cache("x", mode="Dedicated")) is None
+    assert cache_used(service(), template_cache("b"), template_cache("a")) == "a"
+    assert cache_used(service(), template_cache("a", status="Progressing"), template_cache("b")) == "b"
     own = service("Dedicated")
-    name = plan_for(serving_world(own, template(), model())).children[0].name
-    assert cache_used(own, cache(name, mode="Dedicated", owners=[owner(own)])) == name
-    assert cache_used(own, cache(name, mode="Dedicated")) is None
-    assert cache_used(own, cache(USUAL)) is None
+    name = plan_for(serving_cache(own, template(), model())).children[0].name
+    assert cache_used(own, template_cache(name, mode="Dedicated", owners=[owner(own)])) == name
+    assert cache_used(own, template_cache(name, mode="Dedicated")) is None
+    assert cache_used(own, template_cache(USUAL)) is None
 
 
 @pytest.mark.spec("SV-118", "SV-139", "SV-230", "AT-150", "SV-P43")
 def test_the_stored_cache() -> None:
     stored = {"cache": {"templateCacheRef": {"name": "former", "namespace": TEAM}, "retryAttempts": 1}}
-    assert cache_used(service(status=stored), cache("former"), cache("another")) == "former"
+    assert cache_used(service(status=stored), template_cache("former"), template_cache("another")) == "former"
     moved = service(status=stored)
-    assert cache_used(moved, cache("former", "template-a"), cache("another")) == "another"
-    plan = plan_for(serving_world(moved, template(), model(), cache("another")))
+    assert cache_used(moved, template_cache("former", "template-a"), template_cache("another")) == "another"
+    plan = plan_for(serving_cache(moved, template(), model(), template_cache("another")))
     assert plan.status is not None
     assert plan.status["cache"]["retryAttempts"] == 1
 
@@ -189,7 +190,7 @@ def test_the_stored_cache() -> None:
     ],
 )
 def test_health(status: str, reason: str, value: str) -> None:
-    plan = plan_for(serving_world(service(), template(), model(), cache(USUAL, status=status)))
+    plan = plan_for(serving_cache(service(), template(), model(), template_cache(USUAL, status=status)))
     seen = condition_of(plan, "CacheReady")
     assert seen is not None
     assert (seen[1], overall(plan)) == (reason, value)
@@ -198,22 +199,22 @@ def test_health(status: str, reason: str, value: str) -> None:
 @pytest.mark.spec("SV-206", "SV-262")
 def test_what_is_said_of_a_cache_that_cannot_be_used_yet() -> None:
     def said(status: str, *, reported: bool) -> str:
-        used = cache(USUAL, status=status)
+        used = template_cache(USUAL, status=status)
         if reported:
             used["status"]["conditions"] = [condition("ArtifactsReady", False, message="1 of 2 artifacts is there")]
-        return message_of(plan_for(serving_world(service(), template(), model(), used)), "CacheReady")
+        return message_of(plan_for(serving_cache(service(), template(), model(), used)), "CacheReady")
 
     for status in ("Pending", "NotAvailable", "Degraded"):
         assert f"{USUAL} is {status}: 1 of 2 artifacts is there" in said(status, reported=True)
     assert f"{USUAL} is NotAvailable" in said("NotAvailable", reported=False)
-    absent = message_of(plan_for(serving_world(service(), template(), model())), "CacheReady")
+    absent = message_of(plan_for(serving_cache(service(), template(), model())), "CacheReady")
     assert said("Pending", reported=False) == absent, "that it exists by now is not worth a write"
 
 
 @pytest.mark.spec("SV-130")
 def test_a_lost_dedicated_cache() -> None:
     own = service("Dedicated")
-    plan = plan_for(serving_world(own, template(), model(), workload(own)))
+    plan = plan_for(serving_cache(own, template(), model(), workload(own)))
     assert (condition_of(plan, "CacheReady"), overall(plan)) == (("False", "CacheCreating"), "Degraded")
 
 
@@ -231,9 +232,9 @@ def test_a_lost_dedicated_cache() -> None:
 )
 def test_a_corrected_token(status: str, of: str, stored: str, retries: int, *, patched: bool) -> None:
     own = service(env=[{"name": "HF_TOKEN", "value": "good"}], status={"cache": {"retryAttempts": retries}})
-    used = cache(USUAL, status=status, labels={labels.SERVICE: of})
+    used = template_cache(USUAL, status=status, labels={labels.SERVICE: of})
     used["spec"]["env"] = [{"name": "HF_TOKEN", "value": stored}]
-    plan = plan_for(serving_world(own, template(), model(), used, artifact("Failed")))
+    plan = plan_for(serving_cache(own, template(), model(), used, artifact("Failed")))
     assert bool(plan.patches) is patched
     if patched:
         (patch,) = plan.patches
@@ -247,9 +248,9 @@ def test_a_corrected_token(status: str, of: str, stored: str, retries: int, *, p
 
 @pytest.mark.spec("FW-019", "SV-191")
 def test_an_unknown_cache_is_not_made_again() -> None:
-    world = serving_world(service(), template(), model(), node())
-    world.make_stale(TEMPLATE_CACHES)
-    plan = plan_for(world)
+    cache = serving_cache(service(), template(), model(), node())
+    cache.make_stale(TEMPLATE_CACHES)
+    plan = plan_for(cache)
     assert plan.children == ()
     assert plan.retry is not None
 
@@ -262,13 +263,13 @@ def deleting(*objects: JsonObject, namespace: bool = True, doomed: bool = False)
     finalizers = [labels.FINALIZER_SERVICE]
     gone = make(kinds.AIM_SERVICE, "qwen-chat", namespace=TEAM, finalizers=finalizers, deleting=NOW)
     there = [make(kinds.NAMESPACE, TEAM, deleting=NOW if doomed else None)] if namespace else []
-    world = serving_world(gone, *there, *objects)
-    return decide(SERVICE_RECONCILER, world.object(SERVICES, TEAM, "qwen-chat"), world.view(), NOW)
+    cache = serving_cache(gone, *there, *objects)
+    return decide(SERVICE_RECONCILER, cache.object(SERVICES, TEAM, "qwen-chat"), cache.view(), NOW)
 
 
 def mine(name: str = USUAL, **more: Any) -> JsonObject:
     """A cache that the deleted service made."""
-    return cache(name, labels={labels.SERVICE: "qwen-chat"}, **more)
+    return template_cache(name, labels={labels.SERVICE: "qwen-chat"}, **more)
 
 
 def deleted(plan: Plan) -> list[str]:
@@ -296,7 +297,7 @@ def test_unfinished_caches_go_with_the_service() -> None:
     assert deleted(deleting(mine(status="Failed"))) == [USUAL]
     assert deleted(deleting(mine(status="Ready"))) == []
     assert deleted(deleting(mine(status="Ready", mode="Dedicated"))) == [], "its owner reference takes it along"
-    assert deleted(deleting(cache("of-another", status="Failed"))) == []
+    assert deleted(deleting(template_cache("of-another", status="Failed"))) == []
     assert deleted(deleting(mine(status="Failed", deleting=NOW))) == []
 
 
@@ -324,10 +325,10 @@ def test_a_terminating_namespace_takes_everything_along() -> None:
 def test_an_unknown_namespace_keeps_the_finalizer() -> None:
     finalizers = [labels.FINALIZER_SERVICE]
     gone = make(kinds.AIM_SERVICE, "qwen-chat", namespace=TEAM, finalizers=finalizers, deleting=NOW)
-    world = serving_world(gone)
-    world.make_stale(NAMESPACES)
+    cache = serving_cache(gone)
+    cache.make_stale(NAMESPACES)
     plan = decide(
-        SERVICE_RECONCILER, world.object(SERVICES, TEAM, "qwen-chat"), world.view(), NOW + timedelta(seconds=1)
+        SERVICE_RECONCILER, cache.object(SERVICES, TEAM, "qwen-chat"), cache.view(), NOW + timedelta(seconds=1)
     )
     assert plan.patches == ()
     assert plan.retry is not None
@@ -344,10 +345,10 @@ def test_who_uses_the_cluster_template_of_that_name_wants_another_cache() -> Non
 def test_a_clean_up_looks_again_and_waits_for_a_fresh_view() -> None:
     assert deleting(mine(status="Failed")).requeue_after == 2
     own = make(kinds.AIM_SERVICE, "qwen-chat", namespace=TEAM, finalizers=[labels.FINALIZER_SERVICE], deleting=NOW)
-    world = serving_world(own, make(kinds.NAMESPACE, TEAM))
-    gone = world.object(SERVICES, TEAM, "qwen-chat")
-    world.make_stale(TEMPLATE_CACHES)
-    blind = decide(SERVICE_RECONCILER, gone, world.view(), NOW)
+    cache = serving_cache(own, make(kinds.NAMESPACE, TEAM))
+    gone = cache.object(SERVICES, TEAM, "qwen-chat")
+    cache.make_stale(TEMPLATE_CACHES)
+    blind = decide(SERVICE_RECONCILER, gone, cache.view(), NOW)
     assert (blind.deletes, blind.patches) == ((), ())
     assert blind.retry is not None
 
@@ -363,8 +364,8 @@ def test_a_clean_up_looks_again_and_waits_for_a_fresh_view() -> None:
     ],
 )
 def test_a_failed_cache_quotes_what_says_most(conditions: list[JsonObject], cause: str) -> None:
-    failed = cache(USUAL, status="Failed", artifact_status="Ready")
+    failed = template_cache(USUAL, status="Failed", artifact_status="Ready")
     failed["status"]["conditions"] = conditions
-    plan = plan_for(serving_world(aim_service(), template(), model(), node(), failed))
+    plan = plan_for(serving_cache(aim_service(), template(), model(), node(), failed))
     assert condition_of(plan, "CacheReady") == ("False", "CacheFailed")
     assert message_of(plan, "CacheReady").endswith(cause)

@@ -3,11 +3,10 @@
 from typing import Any
 
 import pytest
-from support.builders import NOW, BuiltWorld, condition
+from support.builders import condition
 from support.serving import (
     TEAM,
     aim_service,
-    cache,
     children_of,
     condition_of,
     living,
@@ -17,8 +16,9 @@ from support.serving import (
     overall,
     plan_for,
     run,
-    serving_world,
+    serving_cache,
     template,
+    template_cache,
     workload,
 )
 from support.woken import woken
@@ -28,12 +28,13 @@ from aim_domain.parts import TEMPLATES
 from aim_serving.derived_template import derived_spec
 from aim_serving.service import definition
 from controller_runtime import JsonObject, Plan
+from controller_runtime.testing import NOW, BuiltCache
 
 
 def chosen(*templates: JsonObject, nodes: tuple[JsonObject, ...] | None = None, **spec: Any) -> str:
     """The template that a service gets; empty when it gets none."""
     there = (node(), node("gpu-2", "74a5"), node("gpu-3", "740c")) if nodes is None else nodes
-    return used(plan_for(serving_world(aim_service(**spec), model(), *there, *templates)))
+    return used(plan_for(serving_cache(aim_service(**spec), model(), *there, *templates)))
 
 
 def used(plan: Plan) -> str:
@@ -41,8 +42,8 @@ def used(plan: Plan) -> str:
     return str((plan.status.get("resolvedTemplate") or {}).get("name", ""))
 
 
-def told(*templates: JsonObject, **spec: Any) -> str:
-    return message_of(plan_for(serving_world(aim_service(**spec), model(), node(), *templates)), "TemplateReady")
+def reported(*templates: JsonObject, **spec: Any) -> str:
+    return message_of(plan_for(serving_cache(aim_service(**spec), model(), node(), *templates)), "TemplateReady")
 
 
 UNOPTIMIZED: JsonObject = {"template": {"allowUnoptimized": True}}
@@ -64,21 +65,21 @@ def test_a_cordon_moves_no_service_that_runs_to_another_template() -> None:
     around = (model(), node(), node("gpu-2", "74a5"), cordoned, template("other", gpu="MI325X"))
     made = workload(service, ready=True)
     made["metadata"]["labels"] = {labels.TEMPLATE: "qwen3-lat"}
-    running = plan_for(serving_world(service, *around, made))
+    running = plan_for(serving_cache(service, *around, made))
     assert used(running) == "qwen3-lat"
-    assert used(plan_for(serving_world(service, *around))) == "other", "nothing runs yet"
+    assert used(plan_for(serving_cache(service, *around))) == "other", "nothing runs yet"
 
 
 @pytest.mark.spec("AT-038", "SV-102")
 def test_a_model_without_templates() -> None:
-    plan = plan_for(serving_world(aim_service(), model()))
+    plan = plan_for(serving_cache(aim_service(), model()))
     assert (condition_of(plan, "ModelReady"), overall(plan)) == (("True", "ModelResolved"), "Pending")
     assert condition_of(plan, "TemplateReady") == ("False", "TemplateNotFound")
 
 
 @pytest.mark.spec("AT-039", "SV-095", "SV-102")
 def test_only_ready_templates_are_candidates() -> None:
-    failed = plan_for(serving_world(aim_service(), model(), node(), template(status="Failed")))
+    failed = plan_for(serving_cache(aim_service(), model(), node(), template(status="Failed")))
     assert (condition_of(failed, "TemplateReady"), overall(failed)) == (("False", "TemplateNotReady"), "Pending")
     others = [template(f"t-{status}", status=status) for status in ("Failed", "NotAvailable")]
     assert chosen(template("a"), template("b", precision="fp16"), *others) == "a"
@@ -91,8 +92,8 @@ def test_unoptimized_templates_have_to_be_allowed() -> None:
     ]
     assert chosen(*kinds, template("best")) == "best"
     assert chosen(*kinds) == ""
-    assert "all 2 ready" in told(*kinds)
-    assert "allowUnoptimized" in told(*kinds)
+    assert "all 2 ready" in reported(*kinds)
+    assert "allowUnoptimized" in reported(*kinds)
     assert chosen(*kinds, **UNOPTIMIZED) == "preview"
     assert chosen(kinds[0], **UNOPTIMIZED) == "unoptimized"
     assert chosen(template("big", type_="unoptimized", gpu="MI325X"), template("small"), **UNOPTIMIZED) == "small"
@@ -154,8 +155,8 @@ def test_the_newest_gpus_are_preferred(better: str, id_of_better: str, worse: st
 @pytest.mark.spec("AT-053", "SV-083")
 def test_a_tie_does_not_disturb_who_is_resolved() -> None:
     stored = {"resolvedTemplate": {"name": "b", "namespace": TEAM, "scope": "Namespace"}}
-    world = serving_world(aim_service(status=stored), model(), node(), template("a"), template("b"))
-    plan = plan_for(world)
+    cache = serving_cache(aim_service(status=stored), model(), node(), template("a"), template("b"))
+    plan = plan_for(cache)
     assert (condition_of(plan, "TemplateReady"), used(plan)) == (("True", "Resolved"), "b")
 
 
@@ -167,14 +168,14 @@ def test_the_type_of_the_spec_counts_first() -> None:
 
 @pytest.mark.spec("AT-141", "SV-252")
 def test_a_template_that_becomes_ready_wakes_who_waits_for_it() -> None:
-    def world(status: str) -> BuiltWorld:
-        return serving_world(aim_service(), model(), node(), template(status=status))
+    def cache(status: str) -> BuiltCache:
+        return serving_cache(aim_service(), model(), node(), template(status=status))
 
-    waiting = world("Progressing")
+    waiting = cache("Progressing")
     assert condition_of(plan_for(waiting), "TemplateReady") == ("False", "TemplateNotReady")
     found = woken(definition(AimSettings()), waiting, TEMPLATES, template(status="Progressing"), template())
     assert any(key.endswith("/qwen-chat") for key in found)
-    assert used(plan_for(world("Ready"))) == "qwen3-lat"
+    assert used(plan_for(cache("Ready"))) == "qwen3-lat"
 
 
 # Derived
@@ -191,8 +192,8 @@ def spec_of(wanted: JsonObject, base: JsonObject, **of_service: Any) -> JsonObje
 @pytest.mark.parametrize("cluster", [False, True])
 def test_a_derived_template_is_made_awaited_and_used(cluster: bool) -> None:
     service = aim_service(template={"name": "t"}, overrides={"precision": "fp16"})
-    world = serving_world(service, model(), template("t", cluster=cluster))
-    plan = plan_for(world)
+    cache = serving_cache(service, model(), template("t", cluster=cluster))
+    plan = plan_for(cache)
     (made,) = children_of(plan, "AIMServiceTemplate")
     assert made["metadata"]["namespace"] == TEAM
     assert made["metadata"]["name"].startswith("t-ovr-fp16-")
@@ -200,13 +201,13 @@ def test_a_derived_template_is_made_awaited_and_used(cluster: bool) -> None:
     assert made["metadata"]["labels"][labels.APP_MANAGED_BY] == "aim-engine"
     assert made["metadata"]["labels"][labels.ORIGIN] == "derived"
     for status in ("", "Progressing"):
-        known = serving_world(service, model(), template("t", cluster=cluster), stamped(made, status))
+        known = serving_cache(service, model(), template("t", cluster=cluster), stamped(made, status))
         waiting = plan_for(known)
         assert (condition_of(waiting, "TemplateReady"), overall(waiting)) == (
             ("False", "TemplateNotReady"),
             "Pending",
         )
-    ready = plan_for(serving_world(service, model(), template("t", cluster=cluster), stamped(made, "Ready")))
+    ready = plan_for(serving_cache(service, model(), template("t", cluster=cluster), stamped(made, "Ready")))
     assert used(ready) == made["metadata"]["name"]
 
 
@@ -248,7 +249,7 @@ def test_values_of_derived_templates() -> None:
 def test_a_template_that_declares_the_overrides_is_used_itself() -> None:
     pinned = template(type_="unoptimized", precision="fp16", profileId="mi300x-fp16-latency-unopt")
     service = aim_service(overrides={"metric": "latency", "precision": "fp16"}, **UNOPTIMIZED)
-    plan = plan_for(serving_world(service, model(), node(), pinned, cache("c")))
+    plan = plan_for(serving_cache(service, model(), node(), pinned, template_cache("c")))
     assert used(plan) == "qwen3-lat"
     assert children_of(plan, "AIMServiceTemplate") == []
     (body,) = children_of(plan, "InferenceService")
@@ -262,11 +263,11 @@ def test_a_derived_template_caches_nothing_itself(mode: str) -> None:
     caching = {"enabled": True, "env": [{"name": "HF_TOKEN", "value": "t"}]}
     overrides = {"precision": "fp16"}
     service = aim_service(template={"name": "t"}, overrides=overrides, caching={"mode": mode})
-    world = living(service, model(), template("t", caching=caching))
-    (made,) = children_of(plan_for(world), "AIMServiceTemplate")
+    cache = living(service, model(), template("t", caching=caching))
+    (made,) = children_of(plan_for(cache), "AIMServiceTemplate")
     assert made["spec"]["caching"] == {**caching, "enabled": False}
-    run(world)
-    ready = serving_world(service, model(), template("t", caching=caching), stamped(made, "Ready"))
+    run(cache)
+    ready = serving_cache(service, model(), template("t", caching=caching), stamped(made, "Ready"))
     (own,) = (child for child in plan_for(ready).children if child.body["kind"] == "AIMTemplateCache")
     assert own.body["spec"]["templateName"] == made["metadata"]["name"]
     assert own.owned is (mode == "Dedicated")

@@ -6,7 +6,7 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from support.builders import EARLIER, NOW, condition
+from support.builders import EARLIER, condition
 from support.live import Live
 from support.serving import (
     IMAGE,
@@ -20,7 +20,7 @@ from support.serving import (
     overall,
     plan_for,
     run,
-    serving_world,
+    serving_cache,
     template,
 )
 
@@ -30,6 +30,7 @@ from aim_domain.parts import TEMPLATES
 from aim_serving.template import PATIENCE, Wait, wait_for
 from aim_serving.template_selection import Criteria, Traits, select_template
 from controller_runtime import JsonObject, StatusValue
+from controller_runtime.testing import NOW
 
 SERVICES = [f"twin-{number}" for number in range(11)]
 LATER = NOW + timedelta(seconds=5)
@@ -190,42 +191,42 @@ def twins() -> Live:
     return living(*services, model(), node(), LATENCY, THROUGHPUT)
 
 
-def ends(world: Live, name: str, status: str, at: datetime) -> None:
+def ends(cache: Live, name: str, status: str, at: datetime) -> None:
     """Let a discovery end."""
     ready = condition("Ready", status == "Ready", "AllComponentsReady" if status == "Ready" else status, since=at)
     metric = template(name, metric=name, status=status, more_status={"conditions": [ready]})
-    world.put(TEMPLATES, metric)
+    cache.put(TEMPLATES, metric)
 
 
-def everybody(world: Live, now: datetime) -> set[tuple[str, str]]:
+def everybody(cache: Live, now: datetime) -> set[tuple[str, str]]:
     """One pass of each service, carried out; which templates they have, and what they say of it."""
-    world.until(now)
-    told = set()
+    cache.until(now)
+    reported = set()
     for name in SERVICES:
-        plan = run(world, name)
+        plan = run(cache, name)
         reason = condition_of(plan, "TemplateReady")
         assert plan.status is not None
-        told.add(((plan.status.get("resolvedTemplate") or {}).get("name", ""), reason[1] if reason else ""))
-    return told
+        reported.add(((plan.status.get("resolvedTemplate") or {}).get("name", ""), reason[1] if reason else ""))
+    return reported
 
 
 @pytest.mark.spec("SV-277", "AT-164")
 @pytest.mark.parametrize("order", list(permutations(["latency", "throughput"])))
 def test_identical_services_get_the_same_template_whichever_discovery_ends_first(order: tuple[str, str]) -> None:
-    world = twins()
-    assert everybody(world, NOW) == {("", "TemplateNotReady")}
-    ends(world, order[0], "Ready", LATER)
-    between = everybody(world, LATER)
+    cache = twins()
+    assert everybody(cache, NOW) == {("", "TemplateNotReady")}
+    ends(cache, order[0], "Ready", LATER)
+    between = everybody(cache, LATER)
     assert between == ({("", "TemplateSelectionPending")} if order[0] == "throughput" else {("latency", "Resolved")})
-    ends(world, order[1], "Ready", LATER + timedelta(seconds=5))
-    assert everybody(world, LATER + timedelta(seconds=5)) == {("latency", "Resolved")}
+    ends(cache, order[1], "Ready", LATER + timedelta(seconds=5))
+    assert everybody(cache, LATER + timedelta(seconds=5)) == {("latency", "Resolved")}
 
 
 @pytest.mark.spec("SV-277", "AT-164")
 def test_who_waits_says_for_whom_and_until_when() -> None:
-    world = twins()
-    ends(world, "throughput", "Ready", LATER)
-    plan = plan_for(world, SERVICES[0], now=LATER + timedelta(seconds=10))
+    cache = twins()
+    ends(cache, "throughput", "Ready", LATER)
+    plan = plan_for(cache, SERVICES[0], now=LATER + timedelta(seconds=10))
     message = message_of(plan, "TemplateReady")
     assert overall(plan) == "Pending"
     assert f"AIMServiceTemplate {TEAM}/throughput is ready" in message
@@ -238,25 +239,25 @@ def test_who_waits_says_for_whom_and_until_when() -> None:
 @pytest.mark.spec("SV-277")
 @pytest.mark.parametrize("status", ["Failed", "NotAvailable", "Degraded"])
 def test_a_discovery_that_fails_ends_the_wait(status: str) -> None:
-    world = twins()
-    ends(world, "throughput", "Ready", LATER)
-    assert everybody(world, LATER) == {("", "TemplateSelectionPending")}
-    ends(world, "latency", status, LATER)
-    assert everybody(world, LATER) == {("throughput", "Resolved")}
+    cache = twins()
+    ends(cache, "throughput", "Ready", LATER)
+    assert everybody(cache, LATER) == {("", "TemplateSelectionPending")}
+    ends(cache, "latency", status, LATER)
+    assert everybody(cache, LATER) == {("throughput", "Resolved")}
 
 
 @pytest.mark.spec("SV-278", "SV-279", "AT-165")
 def test_a_discovery_that_never_ends_is_waited_for_once() -> None:
-    world = twins()
-    ends(world, "throughput", "Ready", LATER)
-    assert everybody(world, LATER + PATIENCE - timedelta(seconds=1)) == {("", "TemplateSelectionPending")}
+    cache = twins()
+    ends(cache, "throughput", "Ready", LATER)
+    assert everybody(cache, LATER + PATIENCE - timedelta(seconds=1)) == {("", "TemplateSelectionPending")}
     over = LATER + PATIENCE
-    assert everybody(world, over) == {("throughput", "ResolvedAfterWait")}
-    plan = plan_for(world, SERVICES[0], now=over)
+    assert everybody(cache, over) == {("throughput", "ResolvedAfterWait")}
+    plan = plan_for(cache, SERVICES[0], now=over)
     assert f"AIMServiceTemplate {TEAM}/latency" in message_of(plan, "TemplateReady")
     assert condition_of(plan, "TemplateReady") == ("True", "ResolvedAfterWait"), "it is told as long as that is used"
-    ends(world, "latency", "Ready", over)
-    assert everybody(world, over) == {("throughput", "ResolvedAfterWait")}
+    ends(cache, "latency", "Ready", over)
+    assert everybody(cache, over) == {("throughput", "ResolvedAfterWait")}
 
 
 def reference(name: str, uid: str) -> JsonObject:
@@ -269,7 +270,7 @@ def test_with_a_stored_template_nothing_is_waited_for(status: str) -> None:
     former = template("stored", precision="fp32", status=status)
     service = aim_service(status={"resolvedTemplate": reference("stored", former["metadata"]["uid"])})
     usable = template("usable", metric="throughput", precision="fp4")
-    plan = plan_for(serving_world(service, model(), node(), LATENCY, usable, former))
+    plan = plan_for(serving_cache(service, model(), node(), LATENCY, usable, former))
     assert plan.status is not None
     assert plan.status["resolvedTemplate"]["name"] == ("stored" if status == "Ready" else "usable")
     assert plan.requeue_after is None
@@ -283,7 +284,7 @@ def test_a_reference_to_nothing_of_this_model_is_no_choice(of: str | None) -> No
     usable = template("usable", metric="throughput", precision="fp4")
     there = [] if of is None else [former]
     plan = plan_for(
-        serving_world(service, model(), node(), LATENCY, usable, *there), now=EARLIER + timedelta(seconds=5)
+        serving_cache(service, model(), node(), LATENCY, usable, *there), now=EARLIER + timedelta(seconds=5)
     )
     assert condition_of(plan, "TemplateReady") == ("False", "TemplateSelectionPending")
 
@@ -292,25 +293,25 @@ def test_a_reference_to_nothing_of_this_model_is_no_choice(of: str | None) -> No
 def test_messages_name_a_few_of_many() -> None:
     many = [template(f"late-{number:03}", status="Progressing") for number in range(30)]
     usable = template("usable", metric="throughput", precision="fp4")
-    world = serving_world(aim_service(), model(), node(), usable, *many)
-    said = message_of(plan_for(world), "TemplateReady")
+    cache = serving_cache(aim_service(), model(), node(), usable, *many)
+    said = message_of(plan_for(cache), "TemplateReady")
     assert "late-007 and 22 more" in said
     assert "late-008" not in said
 
 
 @pytest.mark.spec("SV-279")
-def test_who_names_the_template_that_is_used_is_told_no_more_of_the_wait() -> None:
-    world = twins()
-    ends(world, "throughput", "Ready", LATER)
-    assert everybody(world, LATER + PATIENCE) == {("throughput", "ResolvedAfterWait")}
+def test_who_names_the_template_that_is_used_is_reported_no_more_of_the_wait() -> None:
+    cache = twins()
+    ends(cache, "throughput", "Ready", LATER)
+    assert everybody(cache, LATER + PATIENCE) == {("throughput", "ResolvedAfterWait")}
     named = aim_service(model={"image": IMAGE}, template={"name": "throughput"})["spec"]
-    world.change(SERVICE_PART, SERVICES[0], spec=named)
-    assert condition_of(plan_for(world, SERVICES[0]), "TemplateReady") == ("True", "Resolved")
+    cache.change(SERVICE_PART, SERVICES[0], spec=named)
+    assert condition_of(plan_for(cache, SERVICES[0]), "TemplateReady") == ("True", "Resolved")
 
 
 @pytest.mark.spec("SV-279")
 def test_a_named_template_is_not_waited_for() -> None:
-    world = serving_world(
+    cache = serving_cache(
         aim_service(template={"name": "named"}), model(), node(), LATENCY, template("named", metric="throughput")
     )
-    assert condition_of(plan_for(world), "TemplateReady") == ("True", "Resolved")
+    assert condition_of(plan_for(cache), "TemplateReady") == ("True", "Resolved")

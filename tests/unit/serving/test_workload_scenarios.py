@@ -7,7 +7,6 @@ from support.predictors import USUAL, applied, env, predictor
 from support.serving import (
     AFFINITY,
     aim_service,
-    cache,
     children_of,
     condition_of,
     config,
@@ -17,9 +16,10 @@ from support.serving import (
     overall,
     plan_for,
     run,
-    serving_world,
+    serving_cache,
     stored,
     template,
+    template_cache,
     workload,
 )
 
@@ -42,11 +42,11 @@ def specified(**spec: Any) -> JsonObject:
 @pytest.mark.spec("AT-081", "SV-142")
 def test_a_failed_model_does_not_stop_changes_of_what_runs() -> None:
     service = aim_service(model={"name": "qwen"}, template={"name": "qwen3-lat"}, env=[variable("NEW", "1")])
-    world = serving_world(service, template(), model(status="Failed"), cache(USUAL), workload(service))
-    plan = plan_for(world)
+    cache = serving_cache(service, template(), model(status="Failed"), template_cache(USUAL), workload(service))
+    plan = plan_for(cache)
     (body,) = children_of(plan, "InferenceService")
     assert variable("NEW", "1") in body["spec"]["predictor"]["containers"][0]["env"]
-    assert overall(plan) == "Failed"
+    assert overall(plan) == "Degraded"
 
 
 # Environment
@@ -165,7 +165,7 @@ def test_requests_and_limits(
 
     of = template(more_status={"resolvedHardware": hardware}, **layer(of_template))
     service, own = aim_service(**layer(of_service)), model(**layer(of_model))
-    (body,) = children_of(plan_for(serving_world(service, of, own, node(), cache(USUAL))), "InferenceService")
+    (body,) = children_of(plan_for(serving_cache(service, of, own, node(), template_cache(USUAL))), "InferenceService")
     found = body["spec"]["predictor"]["containers"][0]["resources"]
     assert (found["requests"], found.get("limits", {})) == expected
 
@@ -175,7 +175,7 @@ def test_requests_and_limits(
 
 @pytest.mark.spec("AT-096", "AT-097", "SV-168", "SV-169", "SV-170", "SV-P20", "AR-618", "AR-P22")
 def test_volumes_of_the_cache() -> None:
-    ready = cache(USUAL)
+    ready = template_cache(USUAL)
     ready["status"]["artifacts"] = {
         "z": {"name": "z-last", "model": "../../etc", "status": "Ready", "persistentVolumeClaim": "p3"},
         "Qwen/Qwen2-0.5B": {
@@ -187,7 +187,7 @@ def test_volumes_of_the_cache() -> None:
         "y": {"name": "y", "model": "y", "status": "Progressing", "persistentVolumeClaim": "p2"},
     }
     (body,) = children_of(
-        plan_for(serving_world(aim_service(), template(), model(), node(), ready)), "InferenceService"
+        plan_for(serving_cache(aim_service(), template(), model(), node(), ready)), "InferenceService"
     )
     found = body["spec"]["predictor"]
     assert found["volumes"][1:] == [
@@ -210,7 +210,7 @@ def test_volumes_of_what_runs_are_taken_over_once() -> None:
     mounts = [{"name": name, "mountPath": f"/{name}"} for name in names]
     container = {"name": "kserve-container", "image": "i:1", "volumeMounts": mounts}
     running = workload(service, volumes=volumes, containers=[container])
-    (body,) = children_of(plan_for(serving_world(service, template(), model(), node(), running)), "InferenceService")
+    (body,) = children_of(plan_for(serving_cache(service, template(), model(), node(), running)), "InferenceService")
     assert [one["name"] for one in body["spec"]["predictor"]["volumes"]] == list(names)
     assert [one["name"] for one in body["spec"]["predictor"]["containers"][0]["volumeMounts"]] == list(names)
 
@@ -235,11 +235,11 @@ def test_what_every_predictor_has_and_has_not() -> None:
 
 @pytest.mark.spec("AT-101", "SV-015", "SV-178")
 def test_a_priority_class_that_is_removed() -> None:
-    world = living(aim_service(priorityClassName="high"), template(), model(), node(), cache(USUAL))
-    run(world)
-    assert stored(world).spec.predictor.priority_class_name == "high"
-    world.change(SERVICES, "qwen-chat", spec=aim_service()["spec"])
-    (body,) = children_of(plan_for(world), "InferenceService")
+    cache = living(aim_service(priorityClassName="high"), template(), model(), node(), template_cache(USUAL))
+    run(cache)
+    assert stored(cache).spec.predictor.priority_class_name == "high"
+    cache.change(SERVICES, "qwen-chat", spec=aim_service()["spec"])
+    (body,) = children_of(plan_for(cache), "InferenceService")
     assert "priorityClassName" not in body["spec"]["predictor"]
 
 
@@ -253,7 +253,7 @@ def test_a_priority_class_that_is_removed() -> None:
     ],
 )
 def test_numbers_before_anything_runs(spec: JsonObject, numbers: tuple[int, ...], display: str) -> None:
-    plan = plan_for(serving_world(aim_service(**spec), template(), model(), node(), cache(USUAL)))
+    plan = plan_for(serving_cache(aim_service(**spec), template(), model(), node(), template_cache(USUAL)))
     assert plan.status is not None
     runtime = plan.status["runtime"]
     names = ("currentReplicas", "desiredReplicas", "minReplicas", "maxReplicas")
@@ -263,7 +263,7 @@ def test_numbers_before_anything_runs(spec: JsonObject, numbers: tuple[int, ...]
     assert (found["minReplicas"], found["maxReplicas"]) == numbers[2:]
     if spec.get("maxReplicas"):
         assert (condition_of(plan, "HPAReady"), overall(plan)) == (("False", "HPANotFound"), "Starting")
-    assert "runtime" in (plan_for(serving_world(aim_service(model={"name": "gone"}))).status or {})
+    assert "runtime" in (plan_for(serving_cache(aim_service(model={"name": "gone"}))).status or {})
 
 
 # Labels
@@ -289,8 +289,8 @@ def test_a_rejected_route_stops_no_change_of_replicas() -> None:
         "lastTransitionTime": "2026-11-21T12:00:00Z",
     }
     service = aim_service(replicas=3, routing=gateway, status={"conditions": [rejected]})
-    world = serving_world(service, template(), model(), node(), cache(USUAL), workload(service, ready=True))
-    plan = plan_for(world)
+    cache = serving_cache(service, template(), model(), node(), template_cache(USUAL), workload(service, ready=True))
+    plan = plan_for(cache)
     assert overall(plan) == "Failed"
     (body,) = children_of(plan, "InferenceService")
     assert body["spec"]["predictor"]["minReplicas"] == 3

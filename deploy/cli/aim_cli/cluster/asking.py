@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 import urllib3
 
-from aim_cli.cluster.refs import NO_SUCH_KIND, JsonObject, Ref, Resource, told, unanswered
+from aim_cli.cluster.refs import NO_SUCH_KIND, JsonObject, Ref, Resource, describe_error, unanswered
 from aim_cli.errors import TargetError, UnreachableError
 from controller_runtime.kube.config import Connection, load_connection
 from controller_runtime.kube.errors import ApiError, KubeError, api_error
@@ -138,8 +138,8 @@ class KubeReader:
             ApiError: it would refuse.
         """
         path = object_path(kind, obj["metadata"]["name"], obj["metadata"].get("namespace"))
-        told = self._send("PATCH", f"{path}?{_REHEARSAL}", json.dumps(obj), "application/apply-patch+yaml")
-        return _decoded(path, told)
+        answer = self._send("PATCH", f"{path}?{_REHEARSAL}", json.dumps(obj), "application/apply-patch+yaml")
+        return _decoded(path, answer)
 
     def _send(self, method: str, path: str, body: str | None = None, form: str = "application/json") -> bytes:
         headers = {**self.headers, **({"Content-Type": form} if body else {})}
@@ -187,7 +187,7 @@ def reading(kubeconfig: str | None, context: str | None) -> Iterator[KubeReader]
     except KubeError as error:
         # A selector that is none, or an object that cannot be one.
         wrong = isinstance(error, ApiError) and error.code == _NOT_UNDERSTOOD
-        raise (TargetError if wrong else UnreachableError)(told(server, error)) from error
+        raise (TargetError if wrong else UnreachableError)(describe_error(server, error)) from error
     except urllib3.exceptions.HTTPError as error:
         cause = getattr(error, "reason", None) or error
         raise UnreachableError(unanswered(server, cause)) from error

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from aim_cli.cluster.refs import told
+from aim_cli.cluster.refs import describe_error
 from aim_cli.errors import UnreachableError
 from controller_runtime import KubeClient, KubeError, load_connection
 from controller_runtime.kube.config import ConfigError
@@ -23,4 +23,4 @@ async def cluster(kubeconfig: str | None, context: str | None) -> AsyncIterator[
         async with KubeClient(connection, service="cli") as kube:
             yield kube
     except (ConfigError, KubeError) as error:
-        raise UnreachableError(told(server, error)) from error
+        raise UnreachableError(describe_error(server, error)) from error

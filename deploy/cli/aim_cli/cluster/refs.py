@@ -198,7 +198,7 @@ def remarks(cluster: Cluster) -> tuple[str, ...]:
     return tuple(f"not known: {what}: {why}" for what, why in cluster.unasked.items())
 
 
-def told(server: str, error: KubeError) -> str:
+def describe_error(server: str, error: KubeError) -> str:
     """An error of the API server."""
     if isinstance(error, ApiError) and error.code == _UNAUTHORIZED:
         return f"the API server {server} does not know you (401); renew the credentials of the kubeconfig"

@@ -35,9 +35,9 @@ def state_of(kind: Resource, obj: JsonObject) -> str:
     if obj["metadata"].get("deletionTimestamp"):
         return "Terminating"
     status = obj.get("status") or {}
-    told = status.get("status") or status.get("phase")
-    if told:
-        return str(told)
+    reported = status.get("status") or status.get("phase")
+    if reported:
+        return str(reported)
     conditions = {one["type"]: one for one in status.get("conditions") or ()}
     if kind == JOB:
         ended = next((name for name in ("Complete", "Failed") if _is_true(conditions.get(name))), None)

@@ -101,12 +101,12 @@ def top(
     def ask() -> Answer:
         for number in numbers(1):
             with reading(kubeconfig, context) as cluster:
-                told = glimpse(cluster, namespace or "", datetime.now(UTC))
+                reported = glimpse(cluster, namespace or "", datetime.now(UTC))
             OUT.clear()
-            for line in (f"{datetime.now(UTC):%H:%M:%S} UTC", *told.lines):
+            for line in (f"{datetime.now(UTC):%H:%M:%S} UTC", *reported.lines):
                 print(plain(line), flush=True)
             if number == count:
-                return Answer(told.data, (), told.code, told.remarks)
+                return Answer(reported.data, (), reported.code, reported.remarks)
             time.sleep(every)
         raise AssertionError("unreachable")
 

@@ -182,14 +182,14 @@ def timeline(
 
     from aim_cli.answer import Answer, answered
     from aim_cli.cluster.targets import Where
-    from aim_cli.log.report import Told, followed, picture, story
+    from aim_cli.log.report import StoryOptions, followed, picture, story
     from aim_cli.running import run, waited
     from aim_cli.units import moment
 
     where = Where(kubeconfig, context, namespace)
 
-    def wish() -> Told:
-        return Told(trace, moment(since, datetime.now(UTC)) if since else None, output)
+    def wish() -> StoryOptions:
+        return StoryOptions(trace, moment(since, datetime.now(UTC)) if since else None, output)
 
     async def go_on() -> "Exit":
         return await followed(kind, name, where, nats_url, wish())
@@ -224,14 +224,14 @@ def state(
     from aim_cli.answer import Answer, answered
     from aim_cli.cluster.targets import Where
     from aim_cli.log.past import Scope
-    from aim_cli.log.past import state as told
+    from aim_cli.log.past import state as answer_of
     from aim_cli.log.targets import target
     from aim_cli.running import waited
     from aim_cli.units import moment
 
     def ask() -> Answer:
         wanted = None if kind is None else target(kind, name, Where(namespace=namespace))
-        return waited(told(nats_url, Scope(wanted, namespace), moment(at, datetime.now(UTC))))
+        return waited(answer_of(nats_url, Scope(wanted, namespace), moment(at, datetime.now(UTC))))
 
     raise typer.Exit(answered(ask, output))
 
@@ -257,7 +257,7 @@ def diff(
     from aim_cli.answer import Answer, answered
     from aim_cli.cluster.targets import Where
     from aim_cli.log.past import Scope
-    from aim_cli.log.past import diff as told
+    from aim_cli.log.past import diff as answer_of
     from aim_cli.log.targets import target
     from aim_cli.running import waited
     from aim_cli.units import moment
@@ -265,7 +265,7 @@ def diff(
     def ask() -> Answer:
         now = datetime.now(UTC)
         wanted = None if kind is None else target(kind, name, Where(namespace=namespace))
-        return waited(told(nats_url, Scope(wanted, namespace), moment(since, now), moment(until, now)))
+        return waited(answer_of(nats_url, Scope(wanted, namespace), moment(since, now), moment(until, now)))
 
     raise typer.Exit(answered(ask, output))
 

@@ -129,8 +129,9 @@ def plan(
 ) -> None:
     """Tell what applying objects would do; nothing is written.
 
-    The services' own code decides over the present world: which template, why not the others, whether GPUs, volumes and
-    limits suffice, which route, and what would be written, up to where the platform would wait for another component.
+    The services' own code decides over the cluster's present objects: which template, why not the others, whether
+    GPUs, volumes and limits suffice, which route, and what would be written, up to where the platform would wait for
+    another component.
 
     Exits with 1 when an object would be refused or would not come to run, with 2 when a file cannot be read, with 4
     when the cluster cannot be asked, or not about what it depends on.
@@ -141,13 +142,13 @@ def plan(
     from aim_cli.planning.files import documents
 
     def ask() -> Answer:
-        told = list(documents(files))
+        reported = list(documents(files))
         with reading(kubeconfig, context) as cluster:
-            announce(f"planning {', '.join(map(str, told))} for {cluster.server}", output)
+            announce(f"planning {', '.join(map(str, reported))} for {cluster.server}", output)
             # Who waits has read a line by now (FW-728).
             from aim_cli.planning.gathering import plan as planned
 
-            return planned(cluster, told, Where(kubeconfig, context, namespace), nats_url)
+            return planned(cluster, reported, Where(kubeconfig, context, namespace), nats_url)
 
     raise typer.Exit(answered(ask, output))
 
@@ -194,9 +195,9 @@ def logs(
                 remarks = (f"{wanted} has no pod", *last_words(cluster, wanted, obj))
                 return Answer([], (), Exit.ABSENT, remarks)
             complain(f"logs of {found[0].phase}")
-            untold = say(cluster, found, tail, lambda line: print(plain(line), flush=True))
-        code = Exit.UNREADABLE if len(untold) == len(found) else Exit.WELL
-        return Answer([], (), code, tuple(f"not known: {one}" for one in untold.values()))
+            unreported = say(cluster, found, tail, lambda line: print(plain(line), flush=True))
+        code = Exit.UNREADABLE if len(unreported) == len(found) else Exit.WELL
+        return Answer([], (), code, tuple(f"not known: {one}" for one in unreported.values()))
 
     raise typer.Exit(answered(ask, Form.TABLE))
 

@@ -145,11 +145,11 @@ def saw_all(record: DecisionRecord, rights: Rights) -> bool:
     return (
         all(is_seen(kind_name(part), key, record, rights) for part, key in named)
         and all(_is_everywhere(kind_name(part), rights) for part in many)
-        and not planned(record, rights)[1]
+        and not visible_plan(record, rights)[1]
     )
 
 
-def shown(record: DecisionRecord, rights: Rights) -> DecisionRecord:
+def redact(record: DecisionRecord, rights: Rights) -> DecisionRecord:
     """The decision with those of its writes that a viewer may see."""
     writes = (one for one in record.writes if is_shown(one.kind, Key(one.namespace, one.name), rights, record.at))
     return record.model_copy(update={"writes": tuple(writes)})
@@ -159,13 +159,13 @@ def woken_by(record: DecisionRecord, rights: Rights) -> str:
     """What changed before it, in words; empty where nothing did."""
     if not record.woken_by:
         return ""
-    told = _CAUSE.fullmatch(record.woken_by)
-    if told is None or not is_seen(told[1], Key(told[2] or "", told[3]), record, rights):
+    reported = _CAUSE.fullmatch(record.woken_by)
+    if reported is None or not is_seen(reported[1], Key(reported[2] or "", reported[3]), record, rights):
         return UNSEEN_CAUSE
     return record.woken_by
 
 
-def planned(record: DecisionRecord, rights: Rights) -> tuple[JsonObject, int]:
+def visible_plan(record: DecisionRecord, rights: Rights) -> tuple[JsonObject, int]:
     """The plan without what it does to objects that the viewer may not see, and how much that is."""
     plan, hidden = dict(record.plan), 0
     for member in _OF_OBJECTS:
@@ -194,7 +194,7 @@ NOT_PUBLISHED = "the event log does not hold them; aim why asks the cluster itse
 NOT_ALLOWED = "you may not list them"
 
 
-class Known(Protocol):
+class KnownMoment(Protocol):
     """The present, or a moment of the past, without regard to a viewer."""
 
     def holds(self, kind: Resource) -> bool:
@@ -211,7 +211,7 @@ class Known(Protocol):
     ) -> Iterable[tuple[str, T]]:
         """What a function makes of each object of a kind, with the namespace of that."""
 
-    def doubts(self, kind: Resource, /) -> Mapping[Ref, str]:
+    def unknowns(self, kind: Resource, /) -> Mapping[Ref, str]:
         """Of which objects of a kind the state is unknown, and why."""
 
 
@@ -224,7 +224,7 @@ class Sight:
         unasked: kinds that are not published, or that the viewer may not list.
     """
 
-    known: Known
+    known: KnownMoment
     rights: Rights
     viewer: str = ""
     unasked: dict[str, str] = field(default_factory=dict)
@@ -237,8 +237,8 @@ class Sight:
             self.unasked[str(ref)] = NOT_ALLOWED
         else:
             found = self.known.object(ref)
-            if (doubt := self.known.doubts(ref.kind).get(ref)) is not None:
-                self.unasked[str(ref)] = doubt
+            if (unknown := self.known.unknowns(ref.kind).get(ref)) is not None:
+                self.unasked[str(ref)] = unknown
             return found
         return None
 
@@ -255,9 +255,9 @@ class Sight:
             return []
         found = self.known.objects(kind, namespace, owner)
         shown = [obj for obj in found if self.rights.admits(kind.resource, obj["metadata"].get("namespace") or "")]
-        for ref, doubt in self.known.doubts(kind).items():
+        for ref, unknown in self.known.unknowns(kind).items():
             if namespace in ("", ref.namespace) and self.rights.admits(kind.resource, ref.namespace):
-                self.unasked[str(ref)] = doubt
+                self.unasked[str(ref)] = unknown
         return shown
 
     def each(self, kind: Resource, namespace: str, make: Callable[[Resource, JsonObject], T]) -> list[T]:

@@ -23,8 +23,8 @@ from aim_cli.console import decision, log_pages, pages, past
 from aim_cli.console.access import Sight
 from aim_cli.console.bus_page import bus_page
 from aim_cli.console.login import HEADERS, Door, Viewer
-from aim_cli.console.mirror import SHOWN, Mirror
-from aim_cli.console.newest import Newest, seen
+from aim_cli.console.mirror import OBJECT_PARTS, Mirror
+from aim_cli.console.newest import Newest, visible_rows
 from aim_cli.console.templating import render
 from aim_cli.console.tokens import READINGS, STREAMS, Places
 from aim_cli.errors import CliError, TargetError
@@ -36,7 +36,7 @@ _HERE: Final = Path(__file__).parent
 _PULSE: Final = 15.0
 _BETWEEN: Final = 1.0
 """Seconds between two news of a change: readers cannot follow more."""
-_KINDS: Final = tuple(kind for kind in KNOWN if any(part.kind.resource == kind.resource for part in SHOWN))
+_KINDS: Final = tuple(kind for kind in KNOWN if any(part.kind.resource == kind.resource for part in OBJECT_PARTS))
 _BUSY: Final = "as many pages are being made from the event log as can be at once; try again in a moment"
 
 Handler = Callable[[Request, Sight], Awaitable[Response]]
@@ -110,7 +110,7 @@ class Console:
 
     async def _sight(self, viewer: Viewer) -> Sight:
         rights = await viewer.access.rights(_KINDS, sorted(self.mirror.namespaces))
-        made = self.mirror.made({namespace for _, namespace in rights.within})
+        made = self.mirror.creation_times({namespace for _, namespace in rights.within})
         return Sight(self.mirror, replace(rights, made=made), viewer.name)
 
     # Pages
@@ -120,7 +120,7 @@ class Console:
         decided = None
         # The page says since when the broker is away.
         with suppress(BusError):
-            decided = seen(await self.newest.decisions(), sight.rights)
+            decided = visible_rows(await self.newest.decisions(), sight.rights)
         return _page("home.html", self._frame("home", sight) | found | {"decided": decided, "stale": self.mirror.stale})
 
     async def _catalogue(self, request: Request, sight: Sight) -> Response:
@@ -155,7 +155,7 @@ class Console:
         return _page("story.html", self._frame("", sight) | found | {"title": str(wanted), "up": _above(request)})
 
     async def _past(self, request: Request, sight: Sight) -> Response:
-        asked = log_pages.asked(request.path_params, request.query_params, sight.rights)
+        asked = log_pages.request_of(request.path_params, request.query_params, sight.rights)
         found = None
         if asked is not None:
             found = await log_pages.past_page(self.mirror.history, self.mirror, asked, _now())
@@ -164,7 +164,7 @@ class Console:
         return _page("object.html", self._frame("", sight) | found | {"up": _above(request)})
 
     async def _decision(self, request: Request, sight: Sight) -> Response:
-        asked = log_pages.asked(request.path_params, request.query_params, sight.rights)
+        asked = log_pages.request_of(request.path_params, request.query_params, sight.rights)
         wanted = request.path_params["decision"]
         found = None if asked is None else await decision.decision_page(self.mirror.history, asked, wanted)
         if asked is None or found is None:
@@ -197,7 +197,7 @@ class Console:
         if not self.streams.take(viewer.person):
             return PlainTextResponse("too many of these are open", 429, HEADERS)
         news = self._news(viewer)
-        return _Held(news, lambda: self.streams.leave(viewer.person))
+        return _EventStream(news, lambda: self.streams.leave(viewer.person))
 
     async def _news(self, viewer: Viewer) -> AsyncIterator[str]:
         version = self.mirror.version
@@ -217,7 +217,7 @@ class Console:
                     await self.mirror.ended.wait()
 
 
-class _Held(StreamingResponse):
+class _EventStream(StreamingResponse):
     """Events, and what is to be done when they end, at either end."""
 
     def __init__(self, news: AsyncIterator[str], ended: Callable[[], None]) -> None:

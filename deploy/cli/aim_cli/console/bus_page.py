@@ -26,10 +26,10 @@ async def bus_page(mirror: Mirror, *, holes: bool) -> JsonObject:
         streams = []
     found = await history_holes(mirror.history) if holes else ()
     by_part = {part: (count, objects) for part, count, objects in found}
-    return {"parts": told(mirror.parts, by_part), "streams": streams, "asked": holes, "holes": list(found)}
+    return {"parts": part_rows(mirror.parts, by_part), "streams": streams, "asked": holes, "holes": list(found)}
 
 
-def told(parts: Iterable[PartLine], holes: dict[str, tuple[int, int]]) -> list[JsonObject]:
+def part_rows(parts: Iterable[PartLine], holes: dict[str, tuple[int, int]]) -> list[JsonObject]:
     """A row for each part."""
     return [{"line": one, "since": _since(one.epoch), "holes": holes.get(one.name)} for one in parts]
 

@@ -3,8 +3,8 @@
 import json
 
 from aim_cli.cluster.refs import KNOWN, JsonObject, Ref
-from aim_cli.console.access import Rights, is_seen, is_shown, planned, saw_all, shown, woken_by
-from aim_cli.console.log_pages import Asked
+from aim_cli.console.access import Rights, is_seen, is_shown, redact, saw_all, visible_plan, woken_by
+from aim_cli.console.log_pages import PageRequest
 from aim_cli.console.past import address, because
 from aim_cli.log.targets import kind_name
 from aim_cli.log.timeline import trace_id
@@ -15,7 +15,7 @@ from controller_runtime.log.history.reader import DecisionFilter, History
 from controller_runtime.replay import Replayed, Replayer
 
 
-async def decision_page(log: History, asked: Asked, wanted: str) -> JsonObject | None:
+async def decision_page(log: History, asked: PageRequest, wanted: str) -> JsonObject | None:
     """The decision with an id; ``None`` if the log holds none about the object.
 
     Raises:
@@ -27,10 +27,10 @@ async def decision_page(log: History, asked: Asked, wanted: str) -> JsonObject |
         return None
     moment = DecisionFilter(found.service, part, key.namespace, key.name, found.at, found.at)
     again = [one async for one in Replayer(log, services()).decisions(moment) if one.stored.record.id == wanted]
-    return told(found, again[0] if again else None, asked)
+    return decision_json(found, again[0] if again else None, asked)
 
 
-def told(record: DecisionRecord, again: Replayed | None, asked: Asked) -> JsonObject:
+def decision_json(record: DecisionRecord, again: Replayed | None, asked: PageRequest) -> JsonObject:
     """What stands on the page, as far as its viewer may see it.
 
     Args:
@@ -38,7 +38,7 @@ def told(record: DecisionRecord, again: Replayed | None, asked: Asked) -> JsonOb
     """
     rights = asked.rights
     read = [one for one in record.reads.objects if is_seen(kind_name(one.part), one.key, record, rights)]
-    plan, hidden = planned(record, rights)
+    plan, hidden = visible_plan(record, rights)
     return {
         "ref": asked.ref,
         "record": record,
@@ -56,7 +56,7 @@ def told(record: DecisionRecord, again: Replayed | None, asked: Asked) -> JsonOb
         ],
         "looked_up": _look_ups(record),
         "unseen": len(record.reads.objects) - len(read),
-        "writes": shown(record, rights).writes,
+        "writes": redact(record, rights).writes,
         "plan": json.dumps(plan, indent=2) if plan else "",
         "hidden": hidden,
         "verdict": "undetermined" if again is None else again.verdict.value,

@@ -20,7 +20,7 @@ from aim_cli.cluster.refs import JsonObject
 from aim_cli.cluster.targets import Where
 from aim_cli.console.app import Console
 from aim_cli.console.login import Door, LoginDoor
-from aim_cli.console.mirror import Mirror, ended, mirror
+from aim_cli.console.mirror import Mirror, mirror, wait_ended
 from aim_cli.console.sessions import Sessions, Viewers
 from aim_cli.console.tokens import Tokens
 from aim_cli.errors import TargetError, UnreachableError
@@ -124,7 +124,7 @@ async def serve_until(stop: asyncio.Event, server: HttpServer, present: Mirror) 
         UnreachableError: what was to last until then ended before; what made it end is raised where that is known.
     """
     stopped, serving = asyncio.ensure_future(stop.wait()), asyncio.ensure_future(server.run())
-    ending = asyncio.ensure_future(ended(serving, present))
+    ending = asyncio.ensure_future(wait_ended(serving, present))
     try:
         await asyncio.wait({stopped, ending}, return_when=asyncio.FIRST_COMPLETED)
         if not stop.is_set():

@@ -33,7 +33,7 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PageRequest:
     """Who wants to see what.
 
     Attributes:
@@ -52,7 +52,7 @@ class Asked:
         return self.rights.admitted(self.ref.kind.resource, self.ref.namespace, at)
 
 
-def asked(path: Mapping[str, str], query: Mapping[str, str], rights: Rights) -> Asked | None:
+def request_of(path: Mapping[str, str], query: Mapping[str, str], rights: Rights) -> PageRequest | None:
     """What an address asks for; ``None`` if it names no object that the viewer may see.
 
     One that is gone still has a past.
@@ -61,10 +61,10 @@ def asked(path: Mapping[str, str], query: Mapping[str, str], rights: Rights) -> 
     target = None if ref is None or not rights.admits(ref.kind.resource, ref.namespace) else target_of(ref)
     if ref is None or target is None:
         return None
-    return Asked(ref, target, rights, query.get("stop", ""), _ZONE.sub(r"\1+\2", query.get("at", "")))
+    return PageRequest(ref, target, rights, query.get("stop", ""), _ZONE.sub(r"\1+\2", query.get("at", "")))
 
 
-async def past_page(log: History, present: Present, wanted: Asked, now: datetime) -> JsonObject | None:
+async def past_page(log: History, present: Present, wanted: PageRequest, now: datetime) -> JsonObject | None:
     """An object as it was; ``None`` of a moment that the viewer may not see.
 
     Raises:
@@ -96,11 +96,11 @@ async def past_page(log: History, present: Present, wanted: Asked, now: datetime
 
 def stops_of(moments: Sequence[Moment]) -> list[Stop]:
     """Each moment once; of what happened at the same time the last."""
-    told = {one.at: f"{one.who}: {one.about}: {one.what}" for one in moments}
-    return [Stop(at, what) for at, what in sorted(told.items())]
+    reported = {one.at: f"{one.who}: {one.about}: {one.what}" for one in moments}
+    return [Stop(at, what) for at, what in sorted(reported.items())]
 
 
-def chosen(stops: Sequence[Stop], wanted: Asked, now: datetime) -> datetime:
+def chosen(stops: Sequence[Stop], wanted: PageRequest, now: datetime) -> datetime:
     """The moment that is asked for.
 
     Raises:

@@ -131,7 +131,7 @@ _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class LoginRefusal:
     """Why a viewer is not let in, in a line."""
 
     status: HTTPStatus
@@ -166,7 +166,7 @@ class LoginDoor:
         """See `Door`; a token that a proxy sends goes before the cookie of a session."""
         by_token = bool(bearer(request.headers.get("authorization", "")))
         found = await self._who(request)
-        if isinstance(found, Refused):
+        if isinstance(found, LoginRefusal):
             return PlainTextResponse(found.why, found.status, {**HEADERS, **found.headers})
         if found is None:
             had_one = bool(request.cookies.get(_cookie(request), ""))
@@ -175,30 +175,32 @@ class LoginDoor:
         async def is_still_in() -> bool:
             now = await self._who(request)
             # That the API server is away ends no session.
-            return now is not None if not isinstance(now, Refused) else now.status == HTTPStatus.SERVICE_UNAVAILABLE
+            return (
+                now is not None if not isinstance(now, LoginRefusal) else now.status == HTTPStatus.SERVICE_UNAVAILABLE
+            )
 
         person = (found.name, found.uid)
         # Whom a proxy names cannot log out here.
         return Viewer(self.viewers.access(found), person, "" if by_token else found.name, is_still_in)
 
-    async def _who(self, request: Request) -> User | Refused | None:
+    async def _who(self, request: Request) -> User | LoginRefusal | None:
         token = bearer(request.headers.get("authorization", ""))
         if token:
-            return await self._known(token, request)
+            return await self._user_of(token, request)
         try:
             return await self.sessions.user(request.cookies.get(_cookie(request), ""))
         except UnaskedError:
-            return Refused(HTTPStatus.SERVICE_UNAVAILABLE, _UNASKED, {})
+            return LoginRefusal(HTTPStatus.SERVICE_UNAVAILABLE, _UNASKED, {})
 
-    async def _known(self, token: str, request: Request) -> User | Refused:
+    async def _user_of(self, token: str, request: Request) -> User | LoginRefusal:
         try:
             return await self.tokens.user(token, _address(request))
         except UnknownTokenError:
-            return Refused(HTTPStatus.UNAUTHORIZED, _UNKNOWN, {"www-authenticate": "Bearer"})
+            return LoginRefusal(HTTPStatus.UNAUTHORIZED, _UNKNOWN, {"www-authenticate": "Bearer"})
         except TooManyTokensError as error:
-            return Refused(HTTPStatus.TOO_MANY_REQUESTS, str(error), {"retry-after": str(error.seconds)})
+            return LoginRefusal(HTTPStatus.TOO_MANY_REQUESTS, str(error), {"retry-after": str(error.seconds)})
         except UnaskedError:
-            return Refused(HTTPStatus.SERVICE_UNAVAILABLE, _UNASKED, {})
+            return LoginRefusal(HTTPStatus.SERVICE_UNAVAILABLE, _UNASKED, {})
 
     async def _log_in(self, request: Request) -> Response:
         if not _is_own(request):
@@ -209,8 +211,8 @@ class LoginDoor:
         after = _own_path(fields.get("next", ""))
         # Copied from a terminal it may have been broken into lines, of which no token has any.
         token = "".join(fields.get("token", "").split())
-        found = await self._known(token, request)
-        if isinstance(found, Refused):
+        found = await self._user_of(token, request)
+        if isinstance(found, LoginRefusal):
             return _form(after, found.status, found.why, found.headers)
         self.sessions.close(request.cookies.get(_cookie(request), ""))
         answer = RedirectResponse(after, HTTPStatus.SEE_OTHER, HEADERS)

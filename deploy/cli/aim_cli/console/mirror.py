@@ -13,21 +13,21 @@ from typing import Any, Final, Never, TypeVar
 from aim_cli.cluster.refs import JsonObject, Ref, Resource
 from aim_cli.errors import UnreachableError
 from aim_cli.log.connecting import broker, layout
-from aim_cli.log.refusals import of_standing
+from aim_cli.log.refusals import refused_by_broker
 from aim_cli.parts import PARTS
 from aim_domain.parts import NAMESPACES
 from controller_runtime import Key
 from controller_runtime.api.meta import Resource as Meta
 from controller_runtime.log.broker.connection import BusConnection
-from controller_runtime.log.cache.feed import WorldFeed
-from controller_runtime.log.cache.store import World
+from controller_runtime.log.cache.feed import CacheFeed
+from controller_runtime.log.cache.store import Cache
 from controller_runtime.log.history.reader import History
 from controller_runtime.log.wire.part import Depth, Index
 from controller_runtime.log.wire.subjects import FACTS_PART
 from controller_runtime.log.wire.version import Change, Entry
 
 T = TypeVar("T")
-SHOWN: Final = tuple(part for part in PARTS if part.name != FACTS_PART)
+OBJECT_PARTS: Final = tuple(part for part in PARTS if part.name != FACTS_PART)
 
 
 def _owners(obj: Meta) -> list[str]:
@@ -36,7 +36,9 @@ def _owners(obj: Meta) -> list[str]:
 
 # Not by namespace as well: what is made for an object of the cluster may be in any. The caller compares the
 # references, and sees what they may list, so that a stranger's claim to be a child shows nothing (FW-594).
-_OWNED: Final[Mapping[str, Index[Any]]] = {part.name: Index(part, "owners", _owners, Depth.METADATA) for part in SHOWN}
+_OWNED: Final[Mapping[str, Index[Any]]] = {
+    part.name: Index(part, "owners", _owners, Depth.METADATA) for part in OBJECT_PARTS
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class PartLine:
 
     Attributes:
         known: whether it was ever complete; of kinds that the cluster does not have it never is.
-        age: seconds since its publisher last vouched for it; ``None`` if it never did.
+        age: seconds since its publisher last confirmed it; ``None`` if it never did.
         epoch: that it is in; empty before the first version.
     """
 
@@ -75,13 +77,13 @@ class Mirror:
         self.ended = asyncio.Event()
         self.history = History(connection, layout())
         self.connection = connection
-        self._world = World(SHOWN, _OWNED.values())
-        self._feed = WorldFeed(self._world, connection, "console", self._changed, None, layout=layout())
+        self._cache = Cache(OBJECT_PARTS, _OWNED.values())
+        self._feed = CacheFeed(self._cache, connection, "console", self._note_changes, None, layout=layout())
         self._moved = asyncio.Event()
         self._made: dict[tuple[str, Callable[..., Any]], dict[Key, Any]] = {}
-        self._parts = {part.name: part for part in SHOWN}
+        self._parts = {part.name: part for part in OBJECT_PARTS}
 
-    def _changed(self, changes: Sequence[Change[Any]]) -> None:
+    def _note_changes(self, changes: Sequence[Change[Any]]) -> None:
         for change in changes:
             for (part, _), kept in self._made.items():
                 if part == change.part.name:
@@ -133,7 +135,7 @@ class Mirror:
     @property
     def refused(self) -> str:
         """What the broker refuses that is needed to know everything, and what to do; empty if nothing (FW-731)."""
-        return of_standing(self.connection.statistics)
+        return refused_by_broker(self.connection.statistics)
 
     @property
     def stale(self) -> list[str]:
@@ -144,7 +146,7 @@ class Mirror:
     def parts(self) -> tuple[PartLine, ...]:
         """Each part, by name."""
         lines = (
-            PartLine(one.part, one.objects, one.synced, one.fresh, one.age, self._world.epoch(self._parts[one.part]))
+            PartLine(one.part, one.objects, one.synced, one.fresh, one.age, self._cache.epoch(self._parts[one.part]))
             for one in self._feed.statistics.parts
         )
         return tuple(sorted(lines, key=lambda line: line.name))
@@ -152,33 +154,35 @@ class Mirror:
     @property
     def namespaces(self) -> set[str]:
         """Namespaces with an object of any kind."""
-        return {entry.key.namespace for part in SHOWN for entry in self._world.all(part) if entry.key.namespace}
+        return {entry.key.namespace for part in OBJECT_PARTS for entry in self._cache.all(part) if entry.key.namespace}
 
-    def made(self, namespaces: Iterable[str]) -> dict[str, datetime]:
-        """When namespaces were made, of those that are there; none while that is not vouched for."""
-        if not self._world.is_fresh(NAMESPACES):
+    def creation_times(self, namespaces: Iterable[str]) -> dict[str, datetime]:
+        """When namespaces were made, of those that are there; none while that is not confirmed."""
+        if not self._cache.is_fresh(NAMESPACES):
             return {}
-        known = ((name, self._world.get(NAMESPACES, Key("", name))) for name in namespaces)
-        told = ((name, entry.raw["metadata"].get("creationTimestamp")) for name, entry in known if entry is not None)
-        return {name: datetime.fromisoformat(at) for name, at in told if at}
+        known = ((name, self._cache.get(NAMESPACES, Key("", name))) for name in namespaces)
+        reported = (
+            (name, entry.raw["metadata"].get("creationTimestamp")) for name, entry in known if entry is not None
+        )
+        return {name: datetime.fromisoformat(at) for name, at in reported if at}
 
     def holds(self, kind: Resource) -> bool:
         """Whether objects of a kind are published at all."""
-        return any(part.kind.resource == kind.resource for part in SHOWN)
+        return any(part.kind.resource == kind.resource for part in OBJECT_PARTS)
 
     def object(self, ref: Ref) -> JsonObject | None:
         """One object."""
         key = Key(ref.namespace, ref.name)
-        for part in SHOWN:
-            if part.kind.resource == ref.kind.resource and (entry := self._world.get(part, key)) is not None:
+        for part in OBJECT_PARTS:
+            if part.kind.resource == ref.kind.resource and (entry := self._cache.get(part, key)) is not None:
                 return _json(entry, ref.kind)
         return None
 
     def objects(self, kind: Resource, namespace: str, owner: str) -> Iterable[JsonObject]:
         """Objects of a kind: of a namespace unless it is empty, of the owner with a UID unless that is."""
-        for part in SHOWN:
+        for part in OBJECT_PARTS:
             if part.kind.resource == kind.resource:
-                entries = self._world.select(_OWNED[part.name], owner) if owner else self._world.all(part)
+                entries = self._cache.select(_OWNED[part.name], owner) if owner else self._cache.all(part)
                 # Only what is wanted is decoded, which takes longer than everything else.
                 yield from (_json(entry, kind) for entry in entries if namespace in ("", entry.key.namespace))
 
@@ -186,25 +190,25 @@ class Mirror:
         self, kind: Resource, namespace: str, make: Callable[[Resource, JsonObject], T]
     ) -> Iterator[tuple[str, T]]:
         """What a function makes of each object of a kind, once for each version, with its namespace (FW-675)."""
-        for part in SHOWN:
+        for part in OBJECT_PARTS:
             if part.kind.resource != kind.resource:
                 continue
             kept = self._made.setdefault((part.name, make), {})
-            for entry in self._world.all(part):
+            for entry in self._cache.all(part):
                 if namespace in ("", entry.key.namespace):
                     if entry.key not in kept:
                         kept[entry.key] = make(kind, _json(entry, kind))
                     yield entry.key.namespace, kept[entry.key]
 
-    def doubts(self, _: Resource) -> Mapping[Ref, str]:
+    def unknowns(self, _: Resource) -> Mapping[Ref, str]:
         """None: what is not known here yet, the page says of the part."""
         return {}
 
     def owned(self, kind: Resource, owner: str) -> Iterator[Ref]:
         """The names of what an owner has."""
-        for part in SHOWN:
+        for part in OBJECT_PARTS:
             if part.kind.resource == kind.resource:
-                entries = self._world.select(_OWNED[part.name], owner)
+                entries = self._cache.select(_OWNED[part.name], owner)
                 yield from (Ref(kind, entry.key.namespace, entry.key.name) for entry in entries)
 
 
@@ -232,7 +236,7 @@ async def mirror(nats_url: str, *, at_once: bool = True) -> AsyncIterator[Mirror
             await asyncio.wait((found.following,))
 
 
-async def ended(serving: "asyncio.Future[Any]", present: Mirror) -> Never:
+async def wait_ended(serving: "asyncio.Future[Any]", present: Mirror) -> Never:
     """Wait until the pages are served no more, or nothing more is learnt from the broker (FW-677).
 
     Raises:

@@ -7,14 +7,14 @@ from itertools import islice
 from typing import Final
 
 from aim_cli.cluster.refs import JsonObject
-from aim_cli.console.access import Rights, is_shown, shown
-from aim_cli.console.past import told
+from aim_cli.console.access import Rights, is_shown, redact
+from aim_cli.console.past import moment_json
 from aim_cli.log.targets import kind_name
 from aim_cli.log.timeline import of_records
 from controller_runtime.log.history.decisions import DecisionRecord, RecordedReads
 from controller_runtime.log.history.reader import History
 
-SHOWN: Final = 10
+NEWEST: Final = 10
 _KEPT: Final = 500
 """Decisions in memory: a viewer of one namespace looks for theirs among those of all."""
 
@@ -39,11 +39,11 @@ class Newest:
             if last < self._known:
                 self._kept.clear()
             self._known = last
-            self._kept.extend(_told(one.record) for one in found if _did_something(one.record))
+            self._kept.extend(_redacted(one.record) for one in found if _did_something(one.record))
         return tuple(reversed(self._kept))
 
 
-def _told(record: DecisionRecord) -> DecisionRecord:
+def _redacted(record: DecisionRecord) -> DecisionRecord:
     """Without what a row does not tell, which is most of it."""
     plan = {member: record.plan[member] for member in ("status", "effects") if member in record.plan}
     return record.model_copy(update={"reads": RecordedReads(), "plan": plan})
@@ -53,7 +53,7 @@ def _did_something(record: DecisionRecord) -> bool:
     return bool(record.writes or record.plan.get("effects")) or record.outcome not in ("", "done")
 
 
-def seen(records: Iterable[DecisionRecord], rights: Rights) -> list[JsonObject]:
+def visible_rows(records: Iterable[DecisionRecord], rights: Rights) -> list[JsonObject]:
     """As much of the first of them as a viewer may see, a row each. Pure."""
     theirs = (one for one in records if is_shown(kind_name(one.part), one.key, rights, one.at))
-    return [told(moment) for one in islice(theirs, SHOWN) for moment in of_records([shown(one, rights)])]
+    return [moment_json(moment) for one in islice(theirs, NEWEST) for moment in of_records([redact(one, rights)])]

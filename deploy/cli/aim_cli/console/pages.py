@@ -29,7 +29,7 @@ from aim_cli.installation.overview import GPU, glance, gpus_of, overview
 from aim_cli.objects.caches import quotas_of
 from aim_cli.objects.tree import Node
 from aim_cli.objects.tree import tree as grown
-from aim_cli.units import age, bytes_of, told_size
+from aim_cli.units import age, bytes_of, format_size
 from aim_cli.why.blockers import blockers_of
 from aim_cli.why.command import lines_of, why
 from aim_cli.why.holders import Holder, holders
@@ -71,8 +71,8 @@ class Volume:
     @property
     def sizes(self) -> str:
         """In words: used of requested."""
-        requested = told_size(self.requested)
-        return requested if self.used is None else f"{told_size(self.used)} of {requested}"
+        requested = format_size(self.requested)
+        return requested if self.used is None else f"{format_size(self.used)} of {requested}"
 
     def unused_for(self, now: datetime) -> str:
         """How long ago it was used last."""
@@ -106,14 +106,14 @@ def _volume(held: Holder, artifact: JsonObject | None) -> Volume:
         Ref(AIM_ARTIFACT, held.namespace, held.artifact),
         "missing" if artifact is None else state_of(AIM_ARTIFACT, artifact),
         held.size,
-        _used(status),
+        _used_bytes(status),
         held.users,
         held.kept or "nothing; it may be evicted",
         status.get("lastUsed") or "",
     )
 
 
-def _used(status: JsonObject) -> int | None:
+def _used_bytes(status: JsonObject) -> int | None:
     downloaded = (status.get("progress") or {}).get("downloadedBytes")
     found = (
         downloaded if downloaded is not None or status.get("status") != "Ready" else status.get("discoveredSizeBytes")
@@ -158,8 +158,8 @@ def home(cluster: Cluster, words: str, now: datetime) -> JsonObject:
     """What needs attention, and all services."""
     found = overview(cluster, "", now).data
     assert isinstance(found, dict)
-    services = sorted(cluster.each(AIM_SERVICE, "", glance), key=lambda one: (-one.weight, _named(one.ref)))
-    shown = [one.ref for one in services if words in _named(one.ref)]
+    services = sorted(cluster.each(AIM_SERVICE, "", glance), key=lambda one: (-one.weight, _full_name(one.ref)))
+    shown = [one.ref for one in services if words in _full_name(one.ref)]
     attention = [_concern(one, now) for one in found["attention"]]
     return {
         "attention": attention[:PAGE],
@@ -173,9 +173,15 @@ def home(cluster: Cluster, words: str, now: datetime) -> JsonObject:
     }
 
 
-def _concern(told: JsonObject, now: datetime) -> JsonObject:
-    ref = _ref(told["object"])
-    return {**told, "ref": ref, "href": href(ref), "mark": mark_of(told["state"]), "age": age(told["since"], now)}
+def _concern(reported: JsonObject, now: datetime) -> JsonObject:
+    ref = _ref(reported["object"])
+    return {
+        **reported,
+        "ref": ref,
+        "href": href(ref),
+        "mark": mark_of(reported["state"]),
+        "age": age(reported["since"], now),
+    }
 
 
 def _service_row(obj: JsonObject, now: datetime) -> Row:
@@ -206,7 +212,7 @@ def one_object(cluster: Cluster, ref: Ref, now: datetime, address: Callable[[Ref
     obj = cluster.find(ref)
     if obj is None:
         return None
-    told, node = why(cluster, ref), grown(cluster, ref)
+    reported, node = why(cluster, ref), grown(cluster, ref)
     state = _state(ref.kind, obj)
     conditions = sorted(
         (obj.get("status") or {}).get("conditions") or (),
@@ -216,9 +222,9 @@ def one_object(cluster: Cluster, ref: Ref, now: datetime, address: Callable[[Ref
         "ref": ref,
         "state_word": state,
         "mark": mark_of(state),
-        "why": list(lines_of(told, now)),
+        "why": list(lines_of(reported, now)),
         "tree": None if node is None else _branch(node, address),
-        "graph": None if node is None else drawing(node, told.ways, address),
+        "graph": None if node is None else drawing(node, reported.ways, address),
         "box": {"width": WIDTH, "height": HEIGHT},
         "conditions": [{**one, "age": age(one.get("lastTransitionTime", ""), now)} for one in conditions],
         "spec_text": json.dumps(obj.get("spec") or {}, indent=2),
@@ -252,7 +258,7 @@ def catalogue(cluster: Cluster, words: str) -> JsonObject:
     for kind in (AIM_CLUSTER_MODEL, AIM_MODEL):
         for obj in cluster.search(kind):
             image = (obj.get("spec") or {}).get("image") or ""
-            if words in _named(ref_of(kind, obj)) or words in image:
+            if words in _full_name(ref_of(kind, obj)) or words in image:
                 where = (obj["metadata"].get("namespace") or "", obj["metadata"]["name"])
                 own = sorted(templates.get(where, ()), key=lambda row: row.ref.name)
                 models.append((_row(kind, obj, (image,)), own))
@@ -306,18 +312,18 @@ def _node(obj: JsonObject, pods: Iterable[JsonObject]) -> JsonObject:
 
 def _limit(namespace: str, used: int, limit: int | None) -> JsonObject:
     share = 0 if limit is None else 100 * used / max(1, limit)
-    told = "" if limit is None else told_size(limit)
-    return {"namespace": namespace, "used": told_size(used), "limit": told, "share": min(100, share)}
+    reported = "" if limit is None else format_size(limit)
+    return {"namespace": namespace, "used": format_size(used), "limit": reported, "share": min(100, share)}
 
 
 def _state(kind: Resource, obj: JsonObject) -> str:
     return state_of(kind, obj)
 
 
-def _named(ref: Ref) -> str:
+def _full_name(ref: Ref) -> str:
     return f"{ref.namespace}/{ref.name}" if ref.namespace else ref.name
 
 
-def _ref(told: JsonObject) -> Ref:
-    kind = next(one for one in KNOWN if one.kind == told["kind"])
-    return Ref(kind, told.get("namespace", ""), told["name"])
+def _ref(reported: JsonObject) -> Ref:
+    kind = next(one for one in KNOWN if one.kind == reported["kind"])
+    return Ref(kind, reported.get("namespace", ""), reported["name"])

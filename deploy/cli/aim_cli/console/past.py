@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 from aim_cli.cluster.refs import KNOWN, JsonObject, Ref, Resource
 from aim_cli.console import pages
-from aim_cli.console.access import Rights, Sight, is_shown, saw_all, shown
-from aim_cli.console.mirror import SHOWN
+from aim_cli.console.access import Rights, Sight, is_shown, redact, saw_all
+from aim_cli.console.mirror import OBJECT_PARTS
 from aim_cli.console.pages import href
 from aim_cli.log.past import body_of, of_versions
 from aim_cli.log.report import Bar, waterfall
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 ELSEWHERE: Final = "what else was made in all of the cluster"
 GONE_SINCE: Final = "only what is still there is looked up in the log"
-_RESOURCES: Final = {part.name: kind for part in SHOWN for kind in KNOWN if kind.resource == part.kind.resource}
+_RESOURCES: Final = {part.name: kind for part in OBJECT_PARTS for kind in KNOWN if kind.resource == part.kind.resource}
 _SURENESS: Final = (Knowledge.ABSENT, Knowledge.UNKNOWN, Knowledge.PRESENT)
 
 
@@ -42,7 +42,7 @@ class Present(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class PastState:
     """What the log tells of one object.
 
     Attributes:
@@ -51,7 +51,7 @@ class Told:
 
     knowledge: Knowledge
     body: JsonObject | None = None
-    doubt: str = ""
+    unknown: str = ""
 
 
 @dataclass(slots=True)
@@ -68,7 +68,7 @@ class Past:
     rights: Rights
     since: datetime | None = None
     narrowed: bool = False
-    _told: dict[Resource, dict[Ref, Told]] = field(default_factory=lambda: defaultdict(dict))
+    _states: dict[Resource, dict[Ref, PastState]] = field(default_factory=lambda: defaultdict(dict))
     _read: set[tuple[str, Resource]] = field(default_factory=set)
     _lacking: set[Ref] = field(default_factory=set)
     _unread: set[tuple[str, Resource]] = field(default_factory=set)
@@ -77,25 +77,27 @@ class Past:
         """Whether objects of a kind are published at all."""
         return self.present.holds(kind)
 
-    def told(self, ref: Ref) -> Told:
+    def state_of(self, ref: Ref) -> PastState:
         """What is known of an object; nothing also of what the log was not asked for yet."""
-        known = self._told[ref.kind].get(ref)
+        known = self._states[ref.kind].get(ref)
         if known is None and (ref.namespace, ref.kind) not in self._read:
             self._lacking.add(ref)
         elif known is None:
-            known = self._told[ref.kind][ref] = self._nothing
+            known = self._states[ref.kind][ref] = self._nothing
         return known or self._nothing
 
     @property
-    def _nothing(self) -> Told:
+    def _nothing(self) -> PastState:
         """What the log lacks may still have been there, where versions were dropped since."""
         if self.since is None or self.since <= self.at:
-            return Told(Knowledge.ABSENT)
-        return Told(Knowledge.UNKNOWN, doubt=f"the event log is complete since {self.since:%Y-%m-%d %H:%M:%S} UTC")
+            return PastState(Knowledge.ABSENT)
+        return PastState(
+            Knowledge.UNKNOWN, unknown=f"the event log is complete since {self.since:%Y-%m-%d %H:%M:%S} UTC"
+        )
 
     def object(self, ref: Ref) -> JsonObject | None:
         """One object."""
-        return self.told(ref).body
+        return self.state_of(ref).body
 
     def objects(self, kind: Resource, namespace: str, owner: str) -> Iterator[JsonObject]:
         """Objects of a kind: in a namespace all, else those of an owner that are still there."""
@@ -104,7 +106,7 @@ class Past:
             self.narrowed = True
             refs = self.present.owned(kind, owner) if owner else ()
         elif (namespace, kind) in self._read:
-            refs = [ref for ref in self._told[kind] if ref.namespace == namespace]
+            refs = [ref for ref in self._states[kind] if ref.namespace == namespace]
         else:
             self._unread.add((namespace, kind))
         for ref in refs:
@@ -118,16 +120,16 @@ class Past:
         for obj in self.objects(kind, namespace, ""):
             yield obj["metadata"].get("namespace") or "", make(kind, obj)
 
-    def doubts(self, kind: Resource) -> Mapping[Ref, str]:
+    def unknowns(self, kind: Resource) -> Mapping[Ref, str]:
         """Of which objects of a kind the log cannot tell for sure how they were, and why."""
-        return {ref: one.doubt for ref, one in self._told[kind].items() if one.doubt}
+        return {ref: one.unknown for ref, one in self._states[kind].items() if one.unknown}
 
     async def read_on(self, log: History) -> bool:
         """Read what was asked for and not read yet; whether there was any."""
         lacking, unread = self._lacking, self._unread
         self._lacking, self._unread = set(), set()
         for ref in lacking:
-            self._told[ref.kind][ref] = self._nothing
+            self._states[ref.kind][ref] = self._nothing
         wanted = [(part, Key(ref.namespace, ref.name)) for ref in lacking for part in _parts(ref.kind)]
         for chain in (await log.chains(wanted)).values() if wanted else ():
             self._note(of_versions(chain.versions, self.at))
@@ -147,25 +149,25 @@ class Past:
         # The last version before may be of who had a namespace of that name before.
         if since is None or (found.version is not None and found.version.state.time < since):
             return
-        ref, told = Ref(kind, found.key.namespace, found.key.name), _told(kind, found)
-        before = self._told[kind].get(ref)
+        ref, state = Ref(kind, found.key.namespace, found.key.name), _state(kind, found)
+        before = self._states[kind].get(ref)
         # A kind may have several parts, and an object is in one of them.
-        if before is None or _SURENESS.index(told.knowledge) >= _SURENESS.index(before.knowledge):
-            self._told[kind][ref] = told
+        if before is None or _SURENESS.index(state.knowledge) >= _SURENESS.index(before.knowledge):
+            self._states[kind][ref] = state
 
 
 def _parts(kind: Resource) -> Collection[str]:
     return [part for part, known in _RESOURCES.items() if known == kind]
 
 
-def _told(kind: Resource, found: StateAt) -> Told:
+def _state(kind: Resource, found: StateAt) -> PastState:
     body = body_of(found)
     if body is not None:
         body = {"apiVersion": kind.api_version, "kind": kind.kind, **body}
-    doubt = f"the event log cannot tell how it was: {found.hole}" if found.hole else ""
+    unknown = f"the event log cannot tell how it was: {found.hole}" if found.hole else ""
     if found.knowledge is not Knowledge.ABSENT and body is None:
-        doubt = doubt or "the version of then cannot be read"
-    return Told(found.knowledge, body, doubt)
+        unknown = unknown or "the version of then cannot be read"
+    return PastState(found.knowledge, body, unknown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +196,7 @@ async def then(log: History, present: Present, rights: Rights, ref: Ref, at: dat
         if not await past.read_on(log):
             break
     remarks = {ELSEWHERE: GONE_SINCE} if past.narrowed else {}
-    return Then(found, past.told(ref).knowledge, sight.unasked | remarks)
+    return Then(found, past.state_of(ref).knowledge, sight.unasked | remarks)
 
 
 def address(ref: Ref, at: datetime) -> str:
@@ -231,9 +233,9 @@ async def story(history: History, wanted: Target, rights: Rights) -> JsonObject:
     moments = await seen_moments(history, wanted, rights)
     return {
         "bars": drawn(bars),
-        "moments": [told(one) for one in moments],
+        "moments": [moment_json(one) for one in moments],
         "begun": bars[0].begun if bars else None,
-        "span": _told_seconds(_scale(bars)[1]) if bars else "",
+        "span": _seconds_text(_scale(bars)[1]) if bars else "",
     }
 
 
@@ -246,7 +248,8 @@ async def seen_moments(history: History, wanted: Target, rights: Rights) -> list
 def reader_of(rights: Rights) -> Reader:
     """Who has these rights."""
     return Reader(
-        lambda one: rights.since(one.part.kind.resource, one.key.namespace), lambda record: shown(record, rights)
+        lambda one: rights.since(one.part.kind.resource, one.key.namespace),
+        lambda record: redact(record, rights),
     )
 
 
@@ -263,7 +266,7 @@ def drawn(bars: Sequence[Bar]) -> list[Drawn]:
         Drawn(
             f"{bar.kind} {bar.key}",
             bar.state,
-            "" if bar.ready is None else _told_seconds((bar.ready - begun).total_seconds()),
+            "" if bar.ready is None else _seconds_text((bar.ready - begun).total_seconds()),
             share(bar.begun),
             (100.0 if bar.ready is None else share(bar.ready)) - share(bar.begun),
             bar.ready is None,
@@ -279,11 +282,11 @@ def _scale(bars: Sequence[Bar]) -> tuple[datetime, float]:
     return begun, max((moment - begun).total_seconds() for bar in bars for moment in bar.moments) or 0.001
 
 
-def _told_seconds(seconds: float) -> str:
+def _seconds_text(seconds: float) -> str:
     return f"{seconds:.2f} s"
 
 
-def told(moment: Moment) -> JsonObject:
+def moment_json(moment: Moment) -> JsonObject:
     """A row of a table."""
     row = {"at": moment.at, "who": moment.who, "about": moment.about, "what": moment.what, "trace": moment.trace}
     return {**row, "decision": _link(moment.kind, moment.key, moment.decision)}
@@ -324,7 +327,7 @@ def _replayed(one: Replayed, wanted: Target, rights: Rights) -> JsonObject:
         "at": record.at,
         "link": _link(wanted.part.kind.kind, wanted.key, record.id),
         "service": record.service,
-        "did": deeds(shown(record, rights)),
+        "did": deeds(redact(record, rights)),
         "verdict": one.verdict.value,
         "because": because(one, rights),
     }

@@ -14,7 +14,7 @@ from aim_cli.cluster.targets import Where
 from aim_cli.console.access import Access, question
 from aim_cli.console.app import Console
 from aim_cli.console.login import PrivateDoor
-from aim_cli.console.mirror import Mirror, ended, mirror
+from aim_cli.console.mirror import Mirror, mirror, wait_ended
 from aim_cli.errors import UnreachableError
 from controller_runtime.api.meta import Kind, Resource
 from controller_runtime.log.broker.address import BusApiError
@@ -28,8 +28,8 @@ _REVIEW: Final = Kind(
 )
 
 
-async def serve(where: Where, nats_url: str, port: int, told: Callable[[str], None]) -> None:
-    """Serve on the loopback until cancelled; `told` receives the address to open.
+async def serve(where: Where, nats_url: str, port: int, announce: Callable[[str], None]) -> None:
+    """Serve on the loopback until cancelled; `announce` receives the address to open.
 
     Raises:
         UnreachableError: cluster or broker do not answer or refuse, the port is taken, or nothing more is learnt from
@@ -41,7 +41,7 @@ async def serve(where: Where, nats_url: str, port: int, told: Callable[[str], No
             return await kube.create(_REVIEW, question, "aim-console")
 
         await _readable(present)
-        await _known(where)
+        await _check_known(where)
         token = secrets.token_urlsafe(24)
         listener = _listen(port)
         console = Console(present, PrivateDoor(Access(review), token))
@@ -51,16 +51,16 @@ async def serve(where: Where, nats_url: str, port: int, told: Callable[[str], No
         )  # fmt: skip
         server = InProcessServer(config)
         serving = asyncio.ensure_future(server.serve(sockets=[listener]))
-        told(f"http://{HOST}:{listener.getsockname()[1]}/?token={token}")
+        announce(f"http://{HOST}:{listener.getsockname()[1]}/?token={token}")
         try:
-            await ended(serving, present)
+            await wait_ended(serving, present)
         finally:
             present.end()
             server.stop()
             await asyncio.wait((serving,))
 
 
-async def _known(where: Where) -> None:
+async def _check_known(where: Where) -> None:
     """Ask a review: who is not known to the API server would see nothing (FW-732).
 
     Raises:

@@ -188,8 +188,8 @@ class Tokens:
             return user_of(await self.review(token_review(token)))
         except (KubeError, ValueError) as error:
             # Whatever answered in place of the API server may have repeated what it was sent.
-            told = str(error).replace(token, "***")
-            _log.warning("cannot ask the API server whose a token is", error=told)
+            reported = str(error).replace(token, "***")
+            _log.warning("cannot ask the API server whose a token is", error=reported)
             raise UnaskedError from None
 
 

@@ -8,22 +8,22 @@ from typing import Final
 from aim_cli.answer import Answer, columns
 from aim_cli.cluster.refs import JsonObject
 from aim_cli.errors import Exit
-from aim_cli.installation.overview import SERVICES
 from aim_cli.log.connecting import broker, layout
 from aim_cli.log.targets import LOGGED
-from aim_cli.units import told_size
+from aim_cli.units import format_size
+from aim_domain.services import SERVICES
 from controller_runtime.log.broker.address import BusApiError
 from controller_runtime.log.broker.connection import BusConnection
 from controller_runtime.log.broker.reading import STREAM_NOT_FOUND, last_message
 from controller_runtime.log.broker.retention import Contents
 from controller_runtime.log.broker.streams import StreamFault, StreamLimits, chosen_limits, configs, fault_of
 from controller_runtime.log.history.reader import History
-from controller_runtime.log.publish.checkpoint import MARKER_INTERVAL, Marker, decode_marker
+from controller_runtime.log.publish.checkpoint import CHECKPOINT_INTERVAL, Checkpoint, decode_checkpoint
 from controller_runtime.log.wire.messages import EnvelopeError, epoch_time
 from controller_runtime.log.wire.subjects import FACTS_PART
 
-STALE: Final = 3 * MARKER_INTERVAL
-"""Seconds after which a marker is late: two of them were left out."""
+STALE: Final = 3 * CHECKPOINT_INTERVAL
+"""Seconds after which a checkpoint is late: two of them were left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,20 +31,20 @@ class PartState:
     """One part, as its publisher reported last.
 
     Attributes:
-        marker: ``None`` where none was ever written.
+        checkpoint: ``None`` where none was ever written.
         age: seconds since it was, by the broker's clock.
         optional: the cluster need not know the kind.
     """
 
     name: str
-    marker: Marker | None
+    checkpoint: Checkpoint | None
     age: float
     optional: bool = False
 
     @property
     def late(self) -> bool:
         """Whether its publisher is silent."""
-        return self.marker is None or self.age > STALE
+        return self.checkpoint is None or self.age > STALE
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +125,10 @@ async def _part(
     if message is None:
         return PartState(shown, None, 0, optional)
     try:
-        marker = decode_marker(message.data)
+        checkpoint = decode_checkpoint(message.data)
     except EnvelopeError:
         return PartState(shown, None, 0, optional)
-    return PartState(shown, marker, max(0.0, (now - message.stored).total_seconds()), optional)
+    return PartState(shown, checkpoint, max(0.0, (now - message.stored).total_seconds()), optional)
 
 
 async def history_holes(history: History) -> tuple[tuple[str, int, int], ...]:
@@ -147,7 +147,7 @@ async def history_holes(history: History) -> tuple[tuple[str, int, int], ...]:
 
 def answer(state: BusState) -> Answer:
     """As data and as lines; needs attention if a stream is missing or changed, or a publisher silent."""
-    late = [one for one in state.parts if one.marker is not None and one.late]
+    late = [one for one in state.parts if one.checkpoint is not None and one.late]
     missing = [one for one in state.streams if one.held is None]
     changed = [one.fault for one in state.streams if one.fault is not None]
     lines = (
@@ -165,24 +165,24 @@ def answer(state: BusState) -> Answer:
 
 
 def _part_row(one: PartState) -> tuple[str, ...]:
-    if one.marker is None:
+    if one.checkpoint is None:
         return one.name, "", "none", "", ""
-    told = "late: " if one.late else ""
-    objects = "?" if one.marker.objects < 0 else str(one.marker.objects)
-    since = f"{epoch_time(one.marker.epoch):%Y-%m-%d %H:%M:%S}"
-    return one.name, objects, f"{told}{one.age:.0f}s ago", since, one.marker.source
+    reported = "late: " if one.late else ""
+    objects = "?" if one.checkpoint.objects < 0 else str(one.checkpoint.objects)
+    since = f"{epoch_time(one.checkpoint.epoch):%Y-%m-%d %H:%M:%S}"
+    return one.name, objects, f"{reported}{one.age:.0f}s ago", since, one.checkpoint.source
 
 
 def stream_row(one: StreamState) -> tuple[str, ...]:
     """A stream in words: name, messages, size, limit, replicas, lag, since when it is complete."""
     if one.held is None:
         return one.name, "", "", "", "", "", "missing"
-    limit = told_size(one.limit) if one.limit > 0 else "none"
+    limit = format_size(one.limit) if one.limit > 0 else "none"
     since = "the beginning" if one.held.complete_since is None else f"{one.held.complete_since:%Y-%m-%d %H:%M:%S}"
     if one.name == layout().state_stream:
         # It holds the present alone.
         since = ""
-    return one.name, str(one.held.messages), told_size(one.held.size), limit, str(one.replicas), str(one.lag), since
+    return one.name, str(one.held.messages), format_size(one.held.size), limit, str(one.replicas), str(one.lag), since
 
 
 def _data(state: BusState) -> JsonObject:
@@ -190,10 +190,10 @@ def _data(state: BusState) -> JsonObject:
         "parts": [
             {
                 "part": one.name,
-                "objects": None if one.marker is None or one.marker.objects < 0 else one.marker.objects,
-                "markerAgeSeconds": None if one.marker is None else round(one.age, 1),
-                "epoch": "" if one.marker is None else one.marker.epoch,
-                "publisher": "" if one.marker is None else one.marker.source,
+                "objects": None if one.checkpoint is None or one.checkpoint.objects < 0 else one.checkpoint.objects,
+                "markerAgeSeconds": None if one.checkpoint is None else round(one.age, 1),
+                "epoch": "" if one.checkpoint is None else one.checkpoint.epoch,
+                "publisher": "" if one.checkpoint is None else one.checkpoint.source,
                 "late": one.late,
             }
             for one in state.parts

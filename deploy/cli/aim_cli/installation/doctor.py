@@ -27,7 +27,8 @@ from aim_cli.cluster.refs import (
 )
 from aim_cli.errors import TO_BROKER, Exit
 from aim_cli.installation.bus_state import BusState, PartState, StreamState
-from aim_cli.installation.overview import SERVICES, gpus_of, leaders_of
+from aim_cli.installation.overview import gpus_of, leaders_of
+from aim_domain.services import SERVICES
 from controller_runtime.kube.errors import ApiError
 from controller_runtime.manager.causes import REMEDIES, Cause, to_define
 
@@ -102,7 +103,9 @@ def examine(cluster: KubeReader, *, before: bool) -> Iterator[Finding]:
         hidden = unread(cluster, "services", DEPLOYMENT, STATEFUL_SET)
         yield from (hidden,) if hidden else deployed(deployments, found_brokers)
         for account in accounts(deployments):
-            yield granted(account, {one: _may_account(cluster, account, one) for one in needs_of(account.service)})
+            yield permission_finding(
+                account, {one: _may_account(cluster, account, one) for one in needs_of(account.service)}
+            )
         leases = cluster.search(LEASE)
         hidden = unread(cluster, "leaders", LEASE)
         yield from (hidden,) if hidden else leading(leases, datetime.now(UTC))
@@ -156,10 +159,10 @@ def _may(cluster: KubeReader, verb: str, group: str, plural: str) -> bool | None
     what = {"resourceAttributes": {"verb": verb, "group": group, "resource": plural}}
     review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": what}
     try:
-        told = cluster.ask("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)
+        reported = cluster.ask("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)
     except ApiError:
         return None
-    return bool((told.get("status") or {}).get("allowed"))
+    return bool((reported.get("status") or {}).get("allowed"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,20 +226,24 @@ def _may_account(cluster: KubeReader, account: Account, need: Need) -> bool | No
     }
     user = f"system:serviceaccount:{account.namespace}:{account.name}"
     groups = ["system:serviceaccounts", f"system:serviceaccounts:{account.namespace}", "system:authenticated"]
-    spec = {"user": user, "groups": groups, "resourceAttributes": {key: told for key, told in what.items() if told}}
+    spec = {
+        "user": user,
+        "groups": groups,
+        "resourceAttributes": {key: reported for key, reported in what.items() if reported},
+    }
     review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
     try:
-        told = cluster.ask("/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
+        reported = cluster.ask("/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
     except ApiError:
         return None
-    return bool((told.get("status") or {}).get("allowed"))
+    return bool((reported.get("status") or {}).get("allowed"))
 
 
-def granted(account: Account, told: Mapping[Need, bool | None]) -> Finding:
+def permission_finding(account: Account, reported: Mapping[Need, bool | None]) -> Finding:
     """Whether a service may do what it does; ``None`` = not known."""
-    refused = [str(one) for one, may in told.items() if may is False and not _is_of_secrets(one)]
+    refused = [str(one) for one, may in reported.items() if may is False and not _is_of_secrets(one)]
     about = f"role of {account.service}"
-    if not refused and False in told.values() and None not in told.values():
+    if not refused and False in reported.values() and None not in reported.values():
         # With secrets.restrict no role reads all of them; which ones were named is no business of this command.
         what = f"{account.name} may do all that it does, but reads only Secrets that were named for it"
         return Finding(about, Mark.NOTE, what, "name further ones in secrets.allowed of the chart")
@@ -244,21 +251,21 @@ def granted(account: Account, told: Mapping[Need, bool | None]) -> Finding:
         shown = ", ".join(refused[:_MOST]) + (f" and {len(refused) - _MOST} more" if refused[_MOST:] else "")
         remedy = "install the chart of this release again: its roles are made from what the services do"
         return Finding(about, Mark.BAD, f"{account.name} may not {shown}", remedy)
-    if None in told.values():
+    if None in reported.values():
         remedy = "run it as a user who may create subjectaccessreviews"
         return Finding(about, Mark.UNKNOWN, "you may not review the access of others", remedy)
-    return Finding(about, Mark.OK, f"{account.name} may do all {len(told)} things that it does")
+    return Finding(about, Mark.OK, f"{account.name} may do all {len(reported)} things that it does")
 
 
 def _is_of_secrets(need: Need) -> bool:
     return (need.group, need.resource) == ("", "secrets")
 
 
-def version(told: JsonObject) -> Finding:
+def version(reported: JsonObject) -> Finding:
     """Whether the API server is new enough."""
-    digits = ["".join(char for char in str(told.get(part, "")) if char.isdigit()) for part in ("major", "minor")]
+    digits = ["".join(char for char in str(reported.get(part, "")) if char.isdigit()) for part in ("major", "minor")]
     found = tuple(int(one or 0) for one in digits)
-    shown = str(told.get("gitVersion") or ".".join(map(str, found)))
+    shown = str(reported.get("gitVersion") or ".".join(map(str, found)))
     if found < _OLDEST:
         return Finding("Kubernetes", Mark.BAD, f"{shown} is older than 1.28", "upgrade the cluster")
     return Finding("Kubernetes", Mark.OK, shown)
@@ -348,16 +355,16 @@ def gpus(nodes: list[JsonObject], pods: list[JsonObject]) -> Finding:
     return Finding("GPUs", Mark.NOTE, f"none of {len(nodes)} nodes offers amd.com/gpu", remedy)
 
 
-def permissions(told: Mapping[Permission, bool | None]) -> Iterator[Finding]:
+def permissions(reported: Mapping[Permission, bool | None]) -> Iterator[Finding]:
     """What the user may; ``None`` = the API server does not say."""
-    refused = [f"{verb} {plural}" for (verb, _, plural), may in told.items() if may is False]
+    refused = [f"{verb} {plural}" for (verb, _, plural), may in reported.items() if may is False]
     if refused:
         yield Finding("permissions", Mark.BAD, f"you may not {', '.join(refused)}", "ask for a role that may")
-    elif None in told.values():
+    elif None in reported.values():
         remedy = "see what you may: kubectl auth can-i --list"
         yield Finding("permissions", Mark.UNKNOWN, "the API server does not review access", remedy)
     else:
-        yield Finding("permissions", Mark.OK, f"{len(told)} that are needed are granted")
+        yield Finding("permissions", Mark.OK, f"{len(reported)} that are needed are granted")
 
 
 def deployed(deployments: Iterable[JsonObject], stateful_sets: Iterable[JsonObject] = ()) -> Iterator[Finding]:
@@ -373,11 +380,11 @@ def deployed(deployments: Iterable[JsonObject], stateful_sets: Iterable[JsonObje
 def _running(about: str, one: JsonObject) -> Finding:
     name, where, kind = one["metadata"]["name"], one["metadata"]["namespace"], one["kind"].lower()
     wanted, ready = one["spec"].get("replicas", 1), (one.get("status") or {}).get("readyReplicas") or 0
-    told = f"{name}: {ready} of {wanted} replicas are ready"
+    reported = f"{name}: {ready} of {wanted} replicas are ready"
     if ready >= wanted:
-        return Finding(about, Mark.OK, told)
+        return Finding(about, Mark.OK, reported)
     return Finding(
-        about, Mark.BAD, told, f"kubectl describe {kind} {name} -n {where}; kubectl logs -n {where} {kind}/{name}"
+        about, Mark.BAD, reported, f"kubectl describe {kind} {name} -n {where}; kubectl logs -n {where} {kind}/{name}"
     )
 
 
@@ -436,9 +443,9 @@ def _stream(stream: StreamState, copies: int) -> Finding:
 
 def fresh(parts: Sequence[PartState]) -> Iterator[Finding]:
     """Whether each part has a publisher that is heard of."""
-    wanted = [one for one in parts if one.marker is not None or not one.optional]
-    silent = [one.name for one in wanted if one.marker is not None and one.late]
-    unheard = [one.name for one in wanted if one.marker is None]
+    wanted = [one for one in parts if one.checkpoint is not None or not one.optional]
+    silent = [one.name for one in wanted if one.checkpoint is not None and one.late]
+    unheard = [one.name for one in wanted if one.checkpoint is None]
     remedy = "see which service stands still: aim bus"
     if silent:
         yield Finding("freshness", Mark.BAD, f"the publishers of {', '.join(silent)} are silent", remedy)

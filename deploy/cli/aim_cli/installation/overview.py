@@ -13,8 +13,8 @@ from aim_cli.cluster.states import Weight, state_of, weight_of
 from aim_cli.errors import Exit
 from aim_cli.units import age, bytes_of
 from aim_cli.why.blockers import blockers_of
+from aim_domain.services import SERVICES
 
-SERVICES: Final = ("model-sync", "discovery", "artifacts", "serving", "routing")
 GPU: Final = "amd.com/gpu"
 _PATIENCE: Final = timedelta(seconds=60)
 """After which something that is under way is worth a look: most of it takes seconds, downloads tell their progress."""
@@ -40,8 +40,8 @@ class Concern:
     @property
     def data(self) -> JsonObject:
         """For ``-o json``."""
-        told = {"state": self.state, "weight": self.weight.name, "why": self.why, "since": self.since}
-        return {"object": self.ref.data, **told}
+        reported = {"state": self.state, "weight": self.weight.name, "why": self.why, "since": self.since}
+        return {"object": self.ref.data, **reported}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +66,9 @@ def overview(cluster: Cluster, namespace: str, now: datetime) -> Answer:
     late = [one for one in leaders if one.late]
     unread = [kind.plural for kind in OWN if kind.plural in cluster.unasked]
     lines = [
-        *_told(concerns, late, now, whole=not unread),
+        *_summary_lines(concerns, late, now, whole=not unread),
         *columns(("KIND", "OBJECTS", "STATES"), [_row(kind, states) for kind, states in counts.items() if states]),
-        *_gpus_told(gpus, pods_read=POD.plural not in cluster.unasked),
+        *_gpu_lines(gpus, pods_read=POD.plural not in cluster.unasked),
         *(f"leads {one.service}: {one.holder} (renewed {age(one.renewed, now)} ago)" for one in leaders if one.holder),
     ]
     data: JsonObject = {
@@ -94,11 +94,11 @@ def glimpse(cluster: Cluster, namespace: str, now: datetime) -> Answer:
     found = overview(cluster, namespace, now)
     require(cluster, *(kind.plural for kind in OWN), everywhere=not namespace)
     if cluster.unasked.keys() & {NODE.plural, POD.plural} and isinstance(found.data, dict):
-        return replace(found, data={key: told for key, told in found.data.items() if key != "gpus"})
+        return replace(found, data={key: reported for key, reported in found.data.items() if key != "gpus"})
     return found
 
 
-def _told(concerns: list[Concern], late: list[Leader], now: datetime, *, whole: bool) -> list[str]:
+def _summary_lines(concerns: list[Concern], late: list[Leader], now: datetime, *, whole: bool) -> list[str]:
     lines = [f"no leader of {one.service}: {one.holder or 'no holder'}" for one in late]
     for one in concerns[:_MOST]:
         since = f" for {age(one.since, now)}" if one.since else ""
@@ -108,15 +108,15 @@ def _told(concerns: list[Concern], late: list[Leader], now: datetime, *, whole: 
     return lines or ["nothing needs attention" if whole else "nothing needs attention of what you may read"]
 
 
-def _gpus_told(gpus: tuple[int, int, int], *, pods_read: bool) -> list[str]:
+def _gpu_lines(gpus: tuple[int, int, int], *, pods_read: bool) -> list[str]:
     used, total, nodes = gpus
     asked = f"{used} of {total} requested" if pods_read else f"{total}"
     return [f"GPUs: {asked} on {nodes} nodes"] if total else []
 
 
 def _row(kind: Resource, states: Counter[str]) -> tuple[str, str, str]:
-    told = ", ".join(f"{count} {state}" for state, count in states.most_common())
-    return kind.kind, str(states.total()), told
+    reported = ", ".join(f"{count} {state}" for state, count in states.most_common())
+    return kind.kind, str(states.total()), reported
 
 
 def glance(kind: Resource, obj: JsonObject) -> Concern:

@@ -117,7 +117,7 @@ def layout() -> Layout:
         raise TargetError(f"AIM_NATS_ROOT: {error}; correct it") from None
 
 
-async def tell_dropped(log: History) -> None:
+async def report_dropped(log: History) -> None:
     """A reader of a log must know where it begins (FW-451)."""
     for what, since in (await log.complete_since()).items():
         complain(f"the log of {what} is complete since {since:%Y-%m-%d %H:%M:%S} UTC; what came before was dropped")

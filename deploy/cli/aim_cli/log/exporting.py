@@ -12,10 +12,10 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, Final, TypeAlias
 
-from aim_cli.answer import Answer, counted
+from aim_cli.answer import Answer, count_of
 from aim_cli.errors import Exit, UnreadableError
 from aim_cli.log.connecting import SUFFIX, history
-from aim_cli.log.file import Entry, documents, scan, taken, write
+from aim_cli.log.file import Entry, documents, scan, take, write
 from aim_domain.masking import masked
 from controller_runtime.log.history.reader import DecisionFilter, StoredDecision
 
@@ -50,14 +50,14 @@ class Cover:
             return {self._text(key): self._member(value, key) for key in value}
         if isinstance(value, list):
             secret = {at for at, _ in _separate(value)}
-            return [self._named(one) if at in secret else self.over(one) for at, one in enumerate(value)]
+            return [self._cover_of(one) if at in secret else self.over(one) for at, one in enumerate(value)]
         return self._text(value) if isinstance(value, str) else value
 
     def _member(self, of: dict[str, Json], key: str) -> Json:
         value = of[key]
-        return self._named(value) if isinstance(value, str) and _is_credential(of, key) else self.over(value)
+        return self._cover_of(value) if isinstance(value, str) and _is_credential(of, key) else self.over(value)
 
-    def _named(self, value: str) -> str:
+    def _cover_of(self, value: str) -> str:
         return self.known.get(value, value)
 
     def _text(self, text: str) -> str:
@@ -123,7 +123,7 @@ async def export(nats_url: str, path: Path, wanted: DecisionFilter) -> Answer:
     if path.suffix != SUFFIX:
         raise UnreadableError(f"{path} would not be known as a log; end its name with {SUFFIX}")
     async with history(nats_url) as log:
-        held = await taken(log, wanted)
+        held = await take(log, wanted)
     if not held.decisions:
         return Answer({}, (), Exit.ABSENT, ("the event log holds no such decision; nothing was written",))
     lines = list(documents(held))
@@ -138,11 +138,14 @@ async def export(nats_url: str, path: Path, wanted: DecisionFilter) -> Answer:
         "namespaces": namespaces,
         "covered": len(cover.known),
     }
-    holds = f"{counted(len(held.decisions), 'decision')}, {counted(len(held.versions), 'version')}"
-    told = (f"{path}: {holds} of objects in {', '.join(namespaces) or 'no namespace'}", f"try it: aim replay {path}")
-    covered = f"{counted(len(cover.known), 'credential')} covered; what is made from a hash of one comes out otherwise"
+    holds = f"{count_of(len(held.decisions), 'decision')}, {count_of(len(held.versions), 'version')}"
+    reported = (
+        f"{path}: {holds} of objects in {', '.join(namespaces) or 'no namespace'}",
+        f"try it: aim replay {path}",
+    )
+    covered = f"{count_of(len(cover.known), 'credential')} covered; what is made from a hash of one comes out otherwise"
     remarks = (covered,) if cover.known else ()
-    return Answer(data, told, Exit.WELL, remarks)
+    return Answer(data, reported, Exit.WELL, remarks)
 
 
 _COVER: Final = "***"
@@ -186,7 +189,7 @@ def examined(path: Path) -> Answer:
     for entry in entries:
         counts.add(entry)
     bare = len(counts.uncovered)
-    remarks = (f"{counted(bare, 'credential')} in it not covered: share it with no one",) if bare else ()
+    remarks = (f"{count_of(bare, 'credential')} in it not covered: share it with no one",) if bare else ()
     return Answer(_data(path, counts), _lines(path, counts), Exit.FOUND if bare else Exit.WELL, remarks)
 
 
@@ -210,8 +213,8 @@ def _lines(path: Path, counts: _Counts) -> tuple[str, ...]:
     if counts.first is not None and counts.last is not None:
         when = f", {counts.first:%Y-%m-%d %H:%M:%S} to {counts.last:%H:%M:%S} UTC"
     return (
-        f"{path}: {counted(counts.decisions.total(), 'decision')}{f' ({by})' if by else ''}{when}",
-        f"objects: {counted(counts.versions, 'version')} in {', '.join(sorted(counts.namespaces)) or 'no namespace'}",
+        f"{path}: {count_of(counts.decisions.total(), 'decision')}{f' ({by})' if by else ''}{when}",
+        f"objects: {count_of(counts.versions, 'version')} in {', '.join(sorted(counts.namespaces)) or 'no namespace'}",
         f"take them again: aim replay {quote(str(path))}",
         f"look at them: {_to_look(path)}",
     )

@@ -1,7 +1,7 @@
 """A slice of the event log in a file, which is read as the log itself is (FW-619, FW-620).
 
 JSON lines, compressed: first what the file is, then versions, decisions and settings. Parts are in it whole or not at
-all: with some objects left out, an absence could not be told from an omission.
+all: with some objects left out, an absence would look like an omission.
 """
 
 # The arguments are those of `History`.
@@ -31,7 +31,7 @@ from controller_runtime.log.history.reader import (
 from controller_runtime.log.history.versions import Chain, LoggedVersion, StateAt, chained, find, state_at
 from controller_runtime.log.wire.messages import EnvelopeError, decode_state
 from controller_runtime.log.wire.version import Version
-from controller_runtime.replay.past import UntoldError, objects_of, scoped_part, searched_parts
+from controller_runtime.replay.past import UnansweredError, objects_of, scoped_part, searched_parts
 
 _FORMAT: Final = 1
 _LONGEST_LINE: Final = 64 << 20
@@ -44,7 +44,7 @@ _EVER: Final = Span(datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinf
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class FileContents:
     """What a file holds.
 
     Attributes:
@@ -63,7 +63,7 @@ class Held:
     complete_since: Mapping[str, datetime]
 
 
-async def taken(log: History, wanted: DecisionFilter) -> Held:
+async def take(log: History, wanted: DecisionFilter) -> FileContents:
     """Decisions, and of every part that they read all that there is: a repeated decision may ask for more of it."""
     decisions = await log.decisions(wanted)
     parts = frozenset(where for one in decisions for where in _parts_of(one.record))
@@ -76,7 +76,7 @@ async def taken(log: History, wanted: DecisionFilter) -> Held:
             settings[service, digest] = values
     # Last: what was dropped meanwhile may be missing.
     begins, since = await log.begins(), await log.complete_since()
-    return Held(parts, tuple(versions), tuple(present), tuple(decisions), settings, begins, since)
+    return FileContents(parts, tuple(versions), tuple(present), tuple(decisions), settings, begins, since)
 
 
 def _parts_of(record: DecisionRecord) -> Iterator[PartOf]:
@@ -87,7 +87,7 @@ def _parts_of(record: DecisionRecord) -> Iterator[PartOf]:
         yield scoped_part(read.part, record.service)
 
 
-def documents(held: Held) -> Iterator[JsonObject]:
+def documents(held: FileContents) -> Iterator[JsonObject]:
     """The lines of a file."""
     since = {what: at.isoformat() for what, at in held.complete_since.items()}
     parts = sorted(list(where) for where in held.parts)
@@ -127,7 +127,7 @@ def write(path: Path, lines: Iterable[JsonObject]) -> None:
         raise UnreadableError(f"{path} cannot be written: {why}") from error
 
 
-def read(path: Path) -> Held:
+def read(path: Path) -> FileContents:
     """What a file holds.
 
     Raises:
@@ -139,7 +139,7 @@ def read(path: Path) -> Held:
     for entry in entries:
         # Only what was made of a line stays, so that memory is that of the result.
         found[entry.line["is"]].append(entry if entry.value is None else Entry({}, entry.value))
-    return Held(
+    return FileContents(
         _parts(head),
         tuple(one.value for one in found["version"] if isinstance(one.value, LoggedVersion)),
         tuple(one.value for one in found["present"] if isinstance(one.value, LoggedVersion)),
@@ -233,7 +233,7 @@ def _read_decision(line: JsonObject) -> StoredDecision:
 class FileHistory(History):
     """A log that is a file: all of it is at hand, so nothing is read in sections."""
 
-    def __init__(self, held: Held) -> None:
+    def __init__(self, held: FileContents) -> None:
         # There is no connection.
         self.dropped = 0
         self.unreadable_decisions = 0
@@ -332,7 +332,9 @@ class FileHistory(History):
 
     def _sure(self, where: PartOf) -> PartOf:
         if where not in self._held.parts:
-            raise UntoldError(f"the file holds nothing of {where[0]}: export the decision with a release that reads it")
+            raise UnansweredError(
+                f"the file holds nothing of {where[0]}: export the decision with a release that reads it"
+            )
         return where
 
 
@@ -351,6 +353,6 @@ def _place(one: StoredDecision) -> tuple[str, Key]:
 
 
 def _matches(record: DecisionRecord, wanted: DecisionFilter) -> bool:
-    told = (record.service, record.part, record.namespace, record.name)
+    reported = (record.service, record.part, record.namespace, record.name)
     asked = (wanted.service, wanted.part, wanted.namespace, wanted.name)
-    return wanted.admits(record) and all(one in (None, other) for one, other in zip(asked, told, strict=True))
+    return wanted.admits(record) and all(one in (None, other) for one, other in zip(asked, reported, strict=True))

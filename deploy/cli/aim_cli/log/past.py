@@ -45,7 +45,7 @@ async def state(nats_url: str, scope: Scope, at: datetime) -> Answer:
     """
     async with history(nats_url) as log:
         remarks = await _dropped(log, at)
-        return told_state(await _past(log, scope, at), scope, remarks)
+        return state_answer(await _past(log, scope, at), scope, remarks)
 
 
 async def diff(nats_url: str, scope: Scope, since: datetime, until: datetime) -> Answer:
@@ -56,7 +56,7 @@ async def diff(nats_url: str, scope: Scope, since: datetime, until: datetime) ->
     """
     async with history(nats_url) as log:
         remarks = await _dropped(log, since)
-        return told_diff(await _past(log, scope, since), await _past(log, scope, until), scope, remarks)
+        return diff_answer(await _past(log, scope, since), await _past(log, scope, until), scope, remarks)
 
 
 async def _dropped(log: History, at: datetime) -> tuple[str, ...]:
@@ -95,14 +95,14 @@ def body_of(known: StateAt | None) -> JsonObject | None:
         return None
 
 
-def told_state(past: Past, scope: Scope, remarks: tuple[str, ...] = ()) -> Answer:
+def state_answer(past: Past, scope: Scope, remarks: tuple[str, ...] = ()) -> Answer:
     """What there was, and of what that cannot be said."""
     known = {where: one for where, one in past.items() if scope.admits(where[1])}
     bodies = {where: body for where, one in known.items() if (body := body_of(one)) is not None}
     unknown = [
-        f"{_named(where)}: not known: {one.hole or 'it cannot be read'}"
+        f"{_name_of(where)}: not known: {one.hole or 'it cannot be read'}"
         for where, one in known.items()
-        if _is_doubtful(one)
+        if _is_unknown(one)
     ]
     rows = [(kind_name(part), str(key), _state(part, body)) for (part, key), body in bodies.items()]
     code = Exit.ABSENT if scope.target is not None and not bodies else Exit.WELL
@@ -118,28 +118,28 @@ def _nothing(scope: Scope, *, is_known: bool) -> str:
     return f"{scope.target} was not there" if is_known else f"whether {scope.target} was there is not known"
 
 
-def told_diff(before: Past, after: Past, scope: Scope, remarks: tuple[str, ...] = ()) -> Answer:
+def diff_answer(before: Past, after: Past, scope: Scope, remarks: tuple[str, ...] = ()) -> Answer:
     """What is otherwise, object by object; ends with 1 if anything is."""
     data, lines = [], []
     for where in sorted({*before, *after}):
         # Of what is not known at one of the times it is unknown that it came or went.
-        if not scope.admits(where[1]) or any(_is_untold(past.get(where)) for past in (before, after)):
+        if not scope.admits(where[1]) or any(_is_unstated(past.get(where)) for past in (before, after)):
             continue
         old, new = body_of(before.get(where)), body_of(after.get(where))
         changes = [] if old is None or new is None else list(members(old, new))
         verb = "created" if old is None and new else "deleted" if new is None and old else "changed" if changes else ""
         if not verb:
             continue
-        lines.append(f"{verb:8}{_named(where)}")
+        lines.append(f"{verb:8}{_name_of(where)}")
         lines += [f"        {path}: {_short(was)} -> {_short(now)}" for path, was, now in changes[:_MOST]]
         if len(changes) > _MOST:
             lines.append(f"        and {len(changes) - _MOST} more; -o json has all")
-        told = [{"member": path, "before": was, "after": now} for path, was, now in changes]
-        data.append({"kind": kind_name(where[0]), "name": str(where[1]), "change": verb, "members": told})
-    doubts = [where for past in (before, after) for where, one in past.items() if _is_doubtful(one)]
-    doubtful = [f"{_named(where)}: not known" for where in doubts if scope.admits(where[1])]
+        reported = [{"member": path, "before": was, "after": now} for path, was, now in changes]
+        data.append({"kind": kind_name(where[0]), "name": str(where[1]), "change": verb, "members": reported})
+    unknowns = [where for past in (before, after) for where, one in past.items() if _is_unknown(one)]
+    unknown = [f"{_name_of(where)}: not known" for where in unknowns if scope.admits(where[1])]
     code = Exit.FOUND if data else Exit.WELL
-    return Answer(data, tuple(lines) or ("nothing is otherwise",), code, (*remarks, *dict.fromkeys(doubtful)))
+    return Answer(data, tuple(lines) or ("nothing is otherwise",), code, (*remarks, *dict.fromkeys(unknown)))
 
 
 def members(old: object, new: object, path: str = "") -> Iterator[tuple[str, object, object]]:
@@ -164,18 +164,18 @@ def _by_type(value: object) -> JsonObject:
     return by_type if len(by_type) == len(value) else {}
 
 
-def _is_untold(known: StateAt | None) -> bool:
+def _is_unstated(known: StateAt | None) -> bool:
     """Whether there was something of which the log does not say what."""
     if known is None or known.knowledge is Knowledge.ABSENT:
         return False
     return body_of(known) is None
 
 
-def _is_doubtful(known: StateAt) -> bool:
-    return known.hole is not None or _is_untold(known)
+def _is_unknown(known: StateAt) -> bool:
+    return known.hole is not None or _is_unstated(known)
 
 
-def _named(where: tuple[str, Key]) -> str:
+def _name_of(where: tuple[str, Key]) -> str:
     return f"{kind_name(where[0])} {where[1]}"
 
 

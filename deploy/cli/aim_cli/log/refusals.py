@@ -59,7 +59,7 @@ def of_unreached(settings: BusSettings, now: ConnectionStatistics) -> str:
     trouble = next(of_broker(now), None)
     if trouble is None:
         return f"the message broker at {_at(settings)} does not answer; {_ADDRESS}"
-    return f"{_named(trouble.found)}; {_remedy(settings, trouble)}"
+    return f"{_with_variables(trouble.found)}; {_remedy(settings, trouble)}"
 
 
 def of_refused(settings: BusSettings, now: ConnectionStatistics, error: BusError) -> str:
@@ -72,7 +72,7 @@ def of_refused(settings: BusSettings, now: ConnectionStatistics, error: BusError
     return f"{trouble.found}; {_remedy(settings, trouble)}"
 
 
-def of_standing(now: ConnectionStatistics) -> str:
+def refused_by_broker(now: ConnectionStatistics) -> str:
     """What keeps a connected user from the log; empty as far as is known nothing does."""
     found = (one for one in of_broker(now) if one.cause in _STANDING)
     return next((f"{one.found}; {_STANDING[one.cause]}" for one in found), "")
@@ -80,7 +80,7 @@ def of_standing(now: ConnectionStatistics) -> str:
 
 def of_files(error: Exception) -> str:
     """Which file cannot be used, under the name by which it was given."""
-    return _named(str(error))
+    return _with_variables(str(error))
 
 
 def _remedy(settings: BusSettings, trouble: Trouble) -> str:
@@ -101,7 +101,7 @@ def _at(settings: BusSettings) -> str:
     return ",".join(map(without_credentials, settings.servers))
 
 
-def _named(text: str) -> str:
+def _with_variables(text: str) -> str:
     for flag, variable in _VARIABLES.items():
         text = text.replace(flag, variable)
     return text

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from aim_cli.answer import Answer, Form, complain, counted, tell
+from aim_cli.answer import Answer, Form, complain, count_of, print_answer
 from aim_cli.cluster.refs import JsonObject
 from aim_cli.cluster.targets import Where
 from aim_cli.errors import Exit, UnreadableError
-from aim_cli.log.connecting import SUFFIX, history, tell_dropped
-from aim_cli.log.file import FileHistory, Held, documents, taken, write
+from aim_cli.log.connecting import SUFFIX, history, report_dropped
+from aim_cli.log.file import FileContents, FileHistory, documents, take, write
 from aim_cli.log.targets import decisions_of, kind_name
 from aim_cli.log.timeline import deeds
 from aim_cli.output import OUT, safe
@@ -31,7 +31,7 @@ async def replay(kind: str | None, name: str | None, where: Where, nats_url: str
     wanted = decisions_of(kind, name, where)
     code = services()
     async with history(nats_url) as log:
-        await tell_dropped(log)
+        await report_dropped(log)
         return await replayed(Replayer(log, code), wanted, form, f" about {kind} {name}" if kind else "")
 
 
@@ -47,9 +47,11 @@ async def replayed(replayer: Replayer, wanted: DecisionFilter, form: Form, about
             found.append(replayed_data(one))
     if replayer.unreadable:
         counts[Verdict.UNKNOWN] += replayer.unreadable
-        what = counted(replayer.unreadable, "decision record")
+        what = count_of(replayer.unreadable, "decision record")
         complain(f"{what} cannot be read by this release: look with the one that wrote the log")
-    tell(Answer({"decisions": found, **{verdict.value: counts[verdict] for verdict in Verdict}}, (_sum(counts),)), form)
+    print_answer(
+        Answer({"decisions": found, **{verdict.value: counts[verdict] for verdict in Verdict}}, (_sum(counts),)), form
+    )
     if not counts:
         complain(f"the event log holds no decision{about}")
     if counts[Verdict.DIFFERENT]:
@@ -61,7 +63,7 @@ async def replayed(replayer: Replayer, wanted: DecisionFilter, form: Form, about
 
 def _sum(counts: Counter[Verdict]) -> str:
     each = f"{counts[Verdict.SAME]} same, {counts[Verdict.DIFFERENT]} different, {counts[Verdict.UNKNOWN]} undetermined"
-    return f"{counted(counts.total(), 'decision')}: {each}"
+    return f"{count_of(counts.total(), 'decision')}: {each}"
 
 
 def _print_replayed(one: Replayed, *, of_many: bool) -> None:
@@ -70,7 +72,7 @@ def _print_replayed(one: Replayed, *, of_many: bool) -> None:
     absent = sum(read.uid is None for read in reads)
     objects = len(reads) - absent + sum(group.count for group in record.reads.groups if group.index is None)
     look_ups = len(record.reads.indexes) + sum(group.count for group in record.reads.groups if group.index is not None)
-    saw = f"saw {counted(objects, 'object')}, {absent} absent, {counted(look_ups, 'look-up')}"
+    saw = f"saw {count_of(objects, 'object')}, {absent} absent, {count_of(look_ups, 'look-up')}"
     verdict = f"[{_STYLES[one.verdict]}]{one.verdict.value}[/]"
     when = record.at.strftime("%H:%M:%S.%f")[:-3]
     about = f"{safe(f'{kind_name(record.part)} {record.key}')}  " if of_many else ""
@@ -87,8 +89,8 @@ def _print_replayed(one: Replayed, *, of_many: bool) -> None:
 def replayed_data(one: Replayed) -> JsonObject:
     """For ``-o json``, which other releases read as well (FW-624)."""
     record = one.stored.record
-    told: JsonObject = json.loads(record.to_json())
-    named = {key: told.get(key, "") for key in ("id", "service", "namespace", "name", "at", "outcome")}
+    reported: JsonObject = json.loads(record.to_json())
+    named = {key: reported.get(key, "") for key in ("id", "service", "namespace", "name", "at", "outcome")}
     because = {
         "differences": list(one.differences),
         "missing": list(one.missing),
@@ -112,7 +114,7 @@ async def against(nats_url: str, wanted: DecisionFilter, other: Path) -> Answer:
         UnreadableError: the other release cannot be run, or cannot read the log.
     """
     async with history(nats_url) as log:
-        held = await taken(log, wanted)
+        held = await take(log, wanted)
     if not held.decisions:
         return Answer({}, (), Exit.WORDS, ("the event log holds no such decision",))
     here = [replayed_data(one) async for one in Replayer(FileHistory(held), services()).decisions()]
@@ -125,9 +127,9 @@ def compared(here: Sequence[JsonObject], there: Sequence[JsonObject], other: str
     pairs = [(one, by_id.get(one["id"])) for one in here]
     otherwise = [(one, two) for one, two in pairs if two is None or _outcome(one) != _outcome(two)]
     unknown = [one for pair in pairs for one in pair if one is not None and one["verdict"] == Verdict.UNKNOWN]
-    lines = [line for pair in otherwise for line in _told(*pair)]
+    lines = [line for pair in otherwise for line in _difference_lines(*pair)]
     alike = len(pairs) - len(otherwise)
-    lines.append(f"{counted(len(pairs), 'decision')}: {alike} alike, {len(otherwise)} otherwise by {other}")
+    lines.append(f"{count_of(len(pairs), 'decision')}: {alike} alike, {len(otherwise)} otherwise by {other}")
     code = Exit.FOUND if otherwise else Exit.WORDS if unknown else Exit.WELL
     data = {"alike": alike, "otherwise": [{"here": one, "there": two} for one, two in otherwise]}
     return Answer(data, tuple(lines), code)
@@ -137,7 +139,7 @@ def _outcome(one: JsonObject) -> tuple[str, list[str]]:
     return str(one["verdict"]), list(one["differences"])
 
 
-def _told(here: JsonObject, there: JsonObject | None) -> list[str]:
+def _difference_lines(here: JsonObject, there: JsonObject | None) -> list[str]:
     about = f"{here['at']}  {here['service']:10}  {here['kind']} {here['namespace']}/{here['name']}  {here['did']}"
     return [about, *_lines("here", here), *_lines("there", there)]
 
@@ -153,7 +155,7 @@ def _python(other: Path) -> Path:
     return other / "bin" / "python" if other.is_dir() else other
 
 
-async def _there(python: Path, held: Held) -> list[JsonObject]:
+async def _there(python: Path, held: FileContents) -> list[JsonObject]:
     with tempfile.TemporaryDirectory(prefix="aim-") as folder:
         file = Path(folder, f"log{SUFFIX}")
         await asyncio.to_thread(write, file, documents(held))

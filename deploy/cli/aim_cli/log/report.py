@@ -12,11 +12,11 @@ from pathlib import Path
 from shutil import get_terminal_size
 from typing import Final
 
-from aim_cli.answer import Answer, Form, counted, plain
+from aim_cli.answer import Answer, Form, count_of, plain
 from aim_cli.cluster.refs import JsonObject
 from aim_cli.cluster.targets import Where
 from aim_cli.errors import Exit
-from aim_cli.log.connecting import history, tell_dropped
+from aim_cli.log.connecting import history, report_dropped
 from aim_cli.log.targets import LOGGED, Target, located, target
 from aim_cli.log.timeline import ANYBODY, Everywhere, Moment, Reader, body_of, is_paused_now, related, timeline
 from controller_runtime.log.history.decisions import DecisionRecord
@@ -62,7 +62,7 @@ async def waterfall(history: History, wanted: Target, reader: Reader = ANYBODY) 
     own = bar_of(wanted, found.versions, found.records)
     if own is None:
         return []
-    others = {*found.objects, *[await located(history, one) for one in _written(found.records)]} - {wanted}
+    others = {*found.objects, *[await located(history, one) for one in _written_targets(found.records)]} - {wanted}
     bars = [bar_of(one, await reader.versions(history, one), found.records) for one in others]
     later = (bar for bar in bars if bar is not None and bar.begun >= own.begun)
     return [own, *sorted(later, key=lambda bar: (bar.begun, bar.kind, bar.key))]
@@ -73,9 +73,9 @@ def bar_of(target: Target, versions: Sequence[LoggedVersion], records: Iterable[
     first = next((one for one in versions if not one.deleted), None)
     if first is None:
         return None
-    told = [(one.state.time, body) for one in versions if not one.deleted and (body := body_of(one)) is not None]
-    ready = next((at for at, body in told if is_ready(body)), None)
-    state = "deleted" if versions[-1].deleted else _state(told[-1][1]) if told else ""
+    reported = [(one.state.time, body) for one in versions if not one.deleted and (body := body_of(one)) is not None]
+    ready = next((at for at, body in reported if is_ready(body)), None)
+    state = "deleted" if versions[-1].deleted else _state(reported[-1][1]) if reported else ""
     own = (one for one in records if (one.part, one.key) == (target.part.name, target.key))
     writes = tuple(one.at for one in own if one.writes)
     return Bar(target.part.kind.kind, target.key, first.state.time, ready, state, writes)
@@ -102,7 +102,7 @@ def _state(obj: JsonObject) -> str:
     return str(status.get("status") or status.get("phase") or ("Ready" if is_ready(obj) else ""))
 
 
-def _written(records: Iterable[DecisionRecord]) -> Iterable[Target]:
+def _written_targets(records: Iterable[DecisionRecord]) -> Iterable[Target]:
     """What decisions created or applied, of the kinds that the log holds."""
     for record in records:
         for write in record.writes:
@@ -233,7 +233,7 @@ _NAMES_FOLLOWED: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class StoryOptions:
     """What of a story is printed.
 
     Attributes:
@@ -252,23 +252,23 @@ class Told:
         return Everywhere(self.since) if self.trace else None
 
 
-async def story(kind: str, name: str | None, where: Where, nats_url: str, wish: Told) -> Answer:
+async def story(kind: str, name: str | None, where: Where, nats_url: str, wish: StoryOptions) -> Answer:
     """The story of an object."""
     wanted = target(kind, name, where)
     async with history(nats_url) as log:
-        await tell_dropped(log)
+        await report_dropped(log)
         wanted = await located(log, wanted)
         paused = await is_paused_now(log, wanted)
         moments = await timeline(log, wanted, everywhere=wish.everywhere)
     some = [moment for moment in moments if wish.since is None or moment.at >= wish.since]
-    return told(f"{kind} {wanted.key}", some, wish, paused=paused)
+    return story_answer(f"{kind} {wanted.key}", some, wish, paused=paused)
 
 
 async def picture(kind: str, name: str | None, where: Where, nats_url: str, page: Path | None) -> Answer:
     """The life of an object as bars; also written to a page if one is named."""
     wanted = target(kind, name, where)
     async with history(nats_url) as log:
-        await tell_dropped(log)
+        await report_dropped(log)
         wanted = await located(log, wanted)
         bars = await waterfall(log, wanted)
     about = f"{kind} {wanted.key}"
@@ -281,7 +281,7 @@ async def picture(kind: str, name: str | None, where: Where, nats_url: str, page
     return Answer([bar_data(bar) for bar in bars], tuple(lines))
 
 
-def told(about: str, moments: Sequence[Moment], wish: Told, *, paused: bool) -> Answer:
+def story_answer(about: str, moments: Sequence[Moment], wish: StoryOptions, *, paused: bool) -> Answer:
     """Moments, as data and as lines."""
     if not moments:
         since = f" since {wish.since:%Y-%m-%d %H:%M:%S} UTC" if wish.since else ""
@@ -295,19 +295,21 @@ def told(about: str, moments: Sequence[Moment], wish: Told, *, paused: bool) -> 
     return Answer([_moment_data(moment) for moment in moments], (*lines, *traces))
 
 
-async def followed(kind: str, name: str | None, where: Where, nats_url: str, wish: Told) -> Exit:
+async def followed(kind: str, name: str | None, where: Where, nats_url: str, wish: StoryOptions) -> Exit:
     """Print the story of an object as it goes on, a line or a JSON object each, until an interrupt."""
     wanted = target(kind, name, where)
     known: set[Moment] = set()
     async with history(nats_url) as log, aclosing(log.stirred(wanted.key.namespace)) as wakes:
-        await tell_dropped(log)
+        await report_dropped(log)
         async for _ in wakes:
             moments = await timeline(log, await located(log, wanted), everywhere=wish.everywhere)
             news = [one for one in moments if one not in known and (wish.since is None or one.at >= wish.since)]
             known.update(moments)
             for one in news:
-                told_now = _moment(one, _NAMES_FOLLOWED) if wish.form is Form.TABLE else json.dumps(_moment_data(one))
-                print(plain(told_now), flush=True)
+                reported_now = (
+                    _moment(one, _NAMES_FOLLOWED) if wish.form is Form.TABLE else json.dumps(_moment_data(one))
+                )
+                print(plain(reported_now), flush=True)
     return Exit.WELL
 
 
@@ -315,7 +317,7 @@ def _traces(moments: Sequence[Moment]) -> Iterable[str]:
     for one, _ in Counter(moment.trace for moment in moments if moment.trace).most_common():
         of_trace = [moment for moment in moments if moment.trace == one]
         services = ", ".join(sorted({moment.who for moment in of_trace}))
-        yield f"trace {one} of {of_trace[0].about}: {counted(len(of_trace), 'moment')}, in {services}"
+        yield f"trace {one} of {of_trace[0].about}: {count_of(len(of_trace), 'moment')}, in {services}"
 
 
 def _moment(moment: Moment, width: int) -> str:

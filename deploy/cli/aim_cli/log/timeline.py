@@ -8,7 +8,7 @@ from typing import Final
 
 from aim_cli.cluster.refs import AUTOSCALER, JsonObject
 from aim_cli.log.targets import LOGGED, Target, kind_name, located
-from aim_cli.units import told_size
+from aim_cli.units import format_size
 from aim_domain.labels import ANNOTATION_PAUSED
 from controller_runtime import quantity
 from controller_runtime.log.history.decisions import DecisionRecord
@@ -124,11 +124,11 @@ class Reader:
 
     Attributes:
         since: from when on they may know the past of an object; ``None`` = nothing of it.
-        told: as much of a decision as they may know.
+        redacted: as much of a decision as they may know.
     """
 
     since: Callable[[Target], datetime | None] = _ever
-    told: Callable[[DecisionRecord], DecisionRecord] = _whole
+    redacted: Callable[[DecisionRecord], DecisionRecord] = _whole
 
     async def versions(self, history: History, of: Target) -> tuple[LoggedVersion, ...]:
         """The versions of an object that they may know."""
@@ -164,7 +164,7 @@ async def related(
     places = ((one.part.name, one.key) for one in concerned)
     where, since = (wanted.key.namespace, None) if everywhere is None else (None, everywhere.since)
     decisions = await history.decisions_near(where, places, traces, since)
-    records = tuple(reader.told(one.record) for one in decisions if _belongs(one.record, traces, concerned))
+    records = tuple(reader.redacted(one.record) for one in decisions if _belongs(one.record, traces, concerned))
     return Related(versions, frozenset(concerned), records)
 
 
@@ -298,8 +298,8 @@ def _of_record(record: DecisionRecord, progress: str) -> Moment:
 
 def _progress(record: DecisionRecord, before: dict[tuple[str, Key], tuple[datetime, int]]) -> str:
     """Bytes so far, and for each second since the decision with fewer; empty where nothing was added."""
-    told = (record.plan.get("status") or {}).get("progress") or {}
-    done, total = told.get("downloadedBytes"), told.get("totalBytes")
+    progress = (record.plan.get("status") or {}).get("progress") or {}
+    done, total = progress.get("downloadedBytes"), progress.get("totalBytes")
     if not isinstance(done, int):
         return ""
     where = (record.part, record.key)
@@ -307,11 +307,11 @@ def _progress(record: DecisionRecord, before: dict[tuple[str, Key], tuple[dateti
     if done == last:
         return ""
     before[where] = record.at, done
-    of = f" of {told_size(total)}B" if isinstance(total, int) and total else ""
+    of = f" of {format_size(total)}B" if isinstance(total, int) and total else ""
     seconds = (record.at - at).total_seconds()
     # A download that starts over has fewer than before, which is no speed.
-    speed = f" at {told_size(int((done - last) / seconds))}B/s" if last >= 0 and done > last and seconds > 0 else ""
-    return f"{told_size(done)}B{of}{speed}"
+    speed = f" at {format_size(int((done - last) / seconds))}B/s" if last >= 0 and done > last and seconds > 0 else ""
+    return f"{format_size(done)}B{of}{speed}"
 
 
 def deeds(record: DecisionRecord) -> str:

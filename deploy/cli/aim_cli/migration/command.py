@@ -103,8 +103,8 @@ def _signed(body: JsonObject, new: New) -> JsonObject:
 
 def difference(step: Step) -> str:
     """The step as a unified diff of YAML; empty when nothing changes."""
-    before = as_yaml(_told(step.there)) if step.there is not None else ""
-    after = as_yaml(_told(step.body))
+    before = as_yaml(_plain(step.there)) if step.there is not None else ""
+    after = as_yaml(_plain(step.body))
     lines = difflib.unified_diff(
         before.splitlines(keepends=True),
         after.splitlines(keepends=True),
@@ -114,7 +114,7 @@ def difference(step: Step) -> str:
     return "".join(lines)
 
 
-def _told(obj: JsonObject) -> JsonObject:
+def _plain(obj: JsonObject) -> JsonObject:
     """Without what the API server adds on its own."""
     metadata = obj["metadata"]
     shown = {name: metadata[name] for name in ("name", "namespace", "labels") if metadata.get(name)}
@@ -201,12 +201,12 @@ async def read_cluster(kube: KubeClient) -> Reading:
     """Read all objects of the old kinds; kinds that the cluster does not know have no objects."""
     reading = Reading()
     for kind in OLD_KINDS:
-        async for body in _listed(kube, kind):
+        async for body in _list_all(kube, kind):
             reading.olds.append(Old(kind, body))
     return reading
 
 
-async def _listed(kube: KubeClient, kind: OldKind) -> AsyncIterator[JsonObject]:
+async def _list_all(kube: KubeClient, kind: OldKind) -> AsyncIterator[JsonObject]:
     token = ""
     while True:
         try:
@@ -311,7 +311,7 @@ async def run(wish: Wish, out: Console, errors: Console) -> int:
                 findings.append(Finding(Weight.REFUSED, str(new), "", error.message))
                 continue
             deeds[step.deed] += 1
-            _tell_step(step, out, with_difference=wish.dry_run)
+            _print_step(step, out, with_difference=wish.dry_run)
     return _report(findings, reading, deeds, out, dry_run=wish.dry_run)
 
 
@@ -365,7 +365,7 @@ async def _write(kube: KubeClient, step: Step, *, dry_run: bool) -> None:
         )
 
 
-def _tell_step(step: Step, out: Console, *, with_difference: bool) -> None:
+def _print_step(step: Step, out: Console, *, with_difference: bool) -> None:
     origins = ", ".join(map(str, step.new.origins))
     out.print(f"{safe(str(step.new))} [{_STYLES[step.deed]}]{step.deed.value}[/], from {safe(origins)}")
     if with_difference:
@@ -377,11 +377,11 @@ def _print(migration: Migration, reading: Reading, out: Console, errors: Console
     if migration.objects:
         # As it is: a terminal's width and markup must not change a document.
         out.file.write(as_yaml(*(new.body for new in migration.objects)))
-    return _tell_findings([*reading.findings, *migration.findings], errors)
+    return _print_findings([*reading.findings, *migration.findings], errors)
 
 
 def _report(findings: list[Finding], reading: Reading, deeds: Counter[Deed], out: Console, *, dry_run: bool) -> int:
-    code = _tell_findings(findings, out)
+    code = _print_findings(findings, out)
     done = ", ".join(f"{deeds[deed]} {deed.value}" for deed in Deed)
     refused = sum(finding.weight is Weight.REFUSED for finding in findings)
     out.print(f"{len(reading.olds)} found: {done}, {refused} refused{'; nothing was written' if dry_run else ''}")
@@ -391,15 +391,15 @@ def _report(findings: list[Finding], reading: Reading, deeds: Counter[Deed], out
     return code
 
 
-def _tell_findings(findings: Iterable[Finding], out: Console) -> int:
-    told = list(dict.fromkeys(findings))
+def _print_findings(findings: Iterable[Finding], out: Console) -> int:
+    reported = list(dict.fromkeys(findings))
     for weight in Weight:
-        section = [finding for finding in told if finding.weight is weight]
+        section = [finding for finding in reported if finding.weight is weight]
         if section:
             out.print(f"\n{weight.value}:", style="bold red" if weight in FAILURES else "bold")
         for finding in section:
             where = f"{finding.about} {finding.field}".strip()
             out.print(f"  {safe(where)}: {safe(finding.reason)}")
-    if told:
+    if reported:
         out.print()
-    return UNMAPPED if any(finding.weight in FAILURES for finding in told) else 0
+    return UNMAPPED if any(finding.weight in FAILURES for finding in reported) else 0

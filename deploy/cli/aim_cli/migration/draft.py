@@ -143,7 +143,7 @@ def _completed(base: JsonObject, addition: JsonObject, path: str, conflicts: lis
         if there is None:
             merged[name] = value
         elif here == _BY_NAME and isinstance(there, list) and isinstance(value, list):
-            merged[name] = _named(there, value, conflicts)
+            merged[name] = _merge_named(there, value, conflicts)
         elif isinstance(there, dict) and isinstance(value, dict) and here not in _WHOLE:
             merged[name] = _completed(there, value, here, conflicts)
         elif not contains(there, value):
@@ -151,7 +151,7 @@ def _completed(base: JsonObject, addition: JsonObject, path: str, conflicts: lis
     return merged
 
 
-def _named(base: list[JsonObject], addition: list[JsonObject], conflicts: list[str]) -> list[JsonObject]:
+def _merge_named(base: list[JsonObject], addition: list[JsonObject], conflicts: list[str]) -> list[JsonObject]:
     there = {entry.get("name"): entry for entry in base}
     for entry in addition:
         name = entry.get("name")
@@ -237,12 +237,14 @@ class Draft:
         """
         value = self.take(*old)
         if value is not None and self.put(value, *new) != value and not overruled:
-            self.tell(Weight.CONFLICT, f"spec.{'.'.join(old)}", f"spec.{'.'.join(new)} says something else, and stays")
+            self.report(
+                Weight.CONFLICT, f"spec.{'.'.join(old)}", f"spec.{'.'.join(new)} says something else, and stays"
+            )
 
     def lose(self, field: str, reason: str) -> None:
         """Remark that a field has no place today."""
-        self.tell(Weight.LOST, field, reason)
+        self.report(Weight.LOST, field, reason)
 
-    def tell(self, weight: Weight, field: str, reason: str) -> None:
+    def report(self, weight: Weight, field: str, reason: str) -> None:
         """Remark something about a field of the old object."""
         self.findings.append(Finding(weight, str(self.origin), field, reason))

@@ -53,10 +53,10 @@ class Templates:
             return TemplateScope.NAMESPACE
         return TemplateScope.CLUSTER if ("", name) in self.known else None
 
-    def tell_regenerated(self, draft: Draft, field: str, name: object) -> None:
+    def report_regenerated(self, draft: Draft, field: str, name: object) -> None:
         """Remark that a reference leads to a template that gets another name."""
         if {(draft.origin.namespace, name), ("", name)} & self.regenerated:
-            draft.tell(
+            draft.report(
                 Weight.CHANGED,
                 field,
                 f"template {name} was generated from a model and is generated again, under a name of today: "
@@ -67,7 +67,7 @@ class Templates:
 def map_template_cache(draft: Draft, templates: Templates) -> bool:
     """AIMTemplateCache; whether there is enough to make one of today."""
     name = draft.block().get("templateName")
-    templates.tell_regenerated(draft, "spec.templateName", name)
+    templates.report_regenerated(draft, "spec.templateName", name)
     scope = templates.scope(draft.origin.namespace, name) if isinstance(name, str) else None
     if scope is not None:
         draft.put(scope.value, "templateScope")
@@ -87,7 +87,7 @@ def map_model_cache(draft: Draft) -> None:
     uri = draft.block().get("sourceUri")
     if isinstance(uri, str) and uri.startswith(_S3) and not draft.block().get("modelId"):
         draft.lose("spec.modelId", "an S3 source does not tell it; set spec.modelId (org/name) on the AIMArtifact")
-    draft.tell(
+    draft.report(
         Weight.CHANGED, "status", "volumes of old caches are not adopted: the weights are downloaded once more (RC-139)"
     )
 
@@ -139,7 +139,7 @@ def map_annotations(old: JsonObject, *origins: Origin) -> JsonObject:
 def without_unknown(kind: Kind[Any], spec: JsonObject, lose: Callable[[str], None]) -> JsonObject:
     """The spec as far as the kind has its fields; ``lose`` receives the path of each other."""
     known: JsonObject = _spec_schema(kind)
-    kept = _known(spec, known, "spec", lose)
+    kept = _known_members(spec, known, "spec", lose)
     return kept if isinstance(kept, dict) else {}
 
 
@@ -149,16 +149,16 @@ def _spec_schema(kind: Kind[Any]) -> JsonObject:
     return schema
 
 
-def _known(value: object, schema: JsonObject, path: str, lose: Callable[[str], None]) -> object:
+def _known_members(value: object, schema: JsonObject, path: str, lose: Callable[[str], None]) -> object:
     if schema.get("x-kubernetes-preserve-unknown-fields"):
         return value
     if isinstance(value, dict) and "properties" in schema:
         properties = schema["properties"]
         for name in sorted(value.keys() - properties.keys()):
             lose(f"{path}.{name}")
-        return {n: _known(v, properties[n], f"{path}.{n}", lose) for n, v in value.items() if n in properties}
+        return {n: _known_members(v, properties[n], f"{path}.{n}", lose) for n, v in value.items() if n in properties}
     if isinstance(value, list) and "items" in schema:
-        return [_known(item, schema["items"], f"{path}[{number}]", lose) for number, item in enumerate(value)]
+        return [_known_members(item, schema["items"], f"{path}[{number}]", lose) for number, item in enumerate(value)]
     return value
 
 
@@ -278,7 +278,7 @@ def migrate(olds: Iterable[Old], there: Iterable[tuple[str, str]] = ()) -> Migra
 def _mapped(old: Old, templates: Templates) -> tuple[New | None, list[Finding]]:
     draft = Draft(old.origin, _object(old.body.get("spec")))
     if old.maker:
-        draft.tell(Weight.LEFT, "", f"made by the old operator for {old.maker}, and created again from its result")
+        draft.report(Weight.LEFT, "", f"made by the old operator for {old.maker}, and created again from its result")
         return None, draft.findings
     if not old.origin.name:
         draft.lose("metadata.name", "the object has no name")
@@ -288,7 +288,7 @@ def _mapped(old: Old, templates: Templates) -> tuple[New | None, list[Finding]]:
             return None, draft.findings
     else:
         _RULES[old.kind.kind](draft)
-        templates.tell_regenerated(draft, "spec.templateRef", draft.block("template").get("name"))
+        templates.report_regenerated(draft, "spec.templateRef", draft.block("template").get("name"))
     spec = without_unknown(
         old.kind.today, draft.spec, lambda path: draft.lose(path, f"{old.kind.today} has no such field today")
     )

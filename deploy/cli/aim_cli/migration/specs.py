@@ -21,7 +21,7 @@ def map_model(draft: Draft) -> None:
         draft.put(False, "discovery", "createServiceTemplates")
     elif templates is not None:
         draft.put(templates, "discovery", "createServiceTemplates")
-    tell_other_gpus(draft)
+    report_other_gpus(draft)
 
 
 def map_template(draft: Draft) -> None:
@@ -32,7 +32,7 @@ def map_template(draft: Draft) -> None:
         _rename(source, "name", "modelId")
         _rename(source, "source", "sourceUri")
         _rename(source, "sizeBytes", "size")
-    tell_other_gpus(draft)
+    report_other_gpus(draft)
 
 
 def map_gpu_selector(draft: Draft, *path: str) -> None:
@@ -41,11 +41,11 @@ def map_gpu_selector(draft: Draft, *path: str) -> None:
         draft.move([*path, "gpuSelector", old], [*path, "hardware", "gpu", new])
 
 
-def tell_other_gpus(draft: Draft) -> None:
+def report_other_gpus(draft: Draft) -> None:
     """Resources are copied as they are, but only AMD's GPUs are looked for on the nodes."""
     for side in ("limits", "requests"):
         if _OTHER_GPUS in draft.block("resources", side):
-            draft.tell(
+            draft.report(
                 Weight.CHANGED,
                 f"spec.resources.{side}[{_OTHER_GPUS}]",
                 "copied, but availability is known of amd.com/gpu only: name the resource of your nodes",
@@ -71,7 +71,7 @@ def map_service(draft: Draft) -> None:
     draft.move(["routingAnnotations"], ["routing", "annotations"])
     _map_caching(draft)
     map_gpu_selector(draft, "overrides")
-    tell_other_gpus(draft)
+    report_other_gpus(draft)
     by_name = bool(draft.block("model").get("name"))
     map_path_template(draft, ".spec.model.name" if by_name else _RESOLVED_MODEL)
 
@@ -99,7 +99,7 @@ def map_path_template(draft: Draft, model: str = _RESOLVED_MODEL) -> None:
     new = _OLD_TEMPLATE.sub(".spec.template.name", _OLD_MODEL.sub(model, old))
     if new != old:
         routing["pathTemplate"] = new
-        draft.tell(Weight.CHANGED, "spec.routing.pathTemplate", f"rewritten from {old} to {new}: check the paths")
+        draft.report(Weight.CHANGED, "spec.routing.pathTemplate", f"rewritten from {old} to {new}: check the paths")
 
 
 _NO_PULL_SECRETS: Final = (
@@ -243,7 +243,7 @@ def map_kaiwo_config(draft: Draft) -> None:
     for path, rule in _KAIWO_FIELDS.items():
         value = source.take(*path)
         if value not in (None, rule.default):
-            draft.tell(Weight.LOST if rule.lost else Weight.IGNORED, f"spec.{'.'.join(path)}", rule.reason)
+            draft.report(Weight.LOST if rule.lost else Weight.IGNORED, f"spec.{'.'.join(path)}", rule.reason)
     for name, rest in source.spec.items():
         if rest:
             draft.lose(f"spec.{name}", "the kind has no such field")

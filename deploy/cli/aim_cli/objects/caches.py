@@ -19,7 +19,7 @@ from aim_cli.cluster.refs import (
 )
 from aim_cli.cluster.states import state_of
 from aim_cli.cluster.targets import Where, nothing
-from aim_cli.units import age, told_size
+from aim_cli.units import age, format_size
 from aim_cli.why.holders import Holder, holders
 from aim_domain import labels
 from controller_runtime import quantity
@@ -55,7 +55,7 @@ def caches(cluster: Cluster, where: Where, now: datetime) -> Answer:
     lines = (
         *columns(_HEADER, sorted(rows)),
         *columns(
-            ("NAMESPACE", "USED", "LIMIT"), [(one[0], told_size(one[1]), _limit(one[2], unread)) for one in quotas]
+            ("NAMESPACE", "USED", "LIMIT"), [(one[0], format_size(one[1]), _limit(one[2], unread)) for one in quotas]
         ),
     )
     return Answer(data, lines or (nothing(AIM_ARTIFACT, where),), remarks=remarks(cluster))
@@ -99,7 +99,7 @@ def _bytes(limit: object) -> int | None:
 def _limit(limit: int | None, unread: Collection[str]) -> str:
     if _LIMITS & set(unread):
         return _UNKNOWN
-    return "none" if limit is None else told_size(limit)
+    return "none" if limit is None else format_size(limit)
 
 
 def _limit_data(namespace: str, used: int, limit: int | None, unread: Collection[str]) -> JsonObject:
@@ -111,7 +111,7 @@ def _row(artifact: JsonObject, held: Holder | None, now: datetime, unread: Colle
     metadata, status = artifact["metadata"], artifact.get("status") or {}
     progress = (status.get("progress") or {}).get("displayPercentage") or ""
     no_volume = _UNKNOWN if CLAIM.plural in unread else ""
-    volume = no_volume if held is None else told_size(held.size)
+    volume = no_volume if held is None else format_size(held.size)
     last = age(status.get("lastUsed") or "", now)
     # Pods are what keeps a volume before anything else does.
     if held is None:
@@ -124,9 +124,9 @@ def _row(artifact: JsonObject, held: Holder | None, now: datetime, unread: Colle
 def _data(artifact: JsonObject, held: dict[tuple[str, str], Holder], unread: Collection[str]) -> JsonObject:
     metadata, status = artifact["metadata"], artifact.get("status") or {}
     volume = held.get((metadata["namespace"], metadata["name"]))
-    told = {} if volume is None else volume.data
+    reported = {} if volume is None else volume.data
     if POD.plural in unread:
-        told = {key: value for key, value in told.items() if key not in ("users", "kept")}
+        reported = {key: value for key, value in reported.items() if key not in ("users", "kept")}
     return {
         "namespace": metadata["namespace"],
         "name": metadata["name"],
@@ -134,5 +134,5 @@ def _data(artifact: JsonObject, held: dict[tuple[str, str], Holder], unread: Col
         "source": (artifact.get("spec") or {}).get("sourceUri") or "",
         "progress": status.get("progress") or {},
         "lastUsed": status.get("lastUsed") or "",
-        **({} if volume is None and CLAIM.plural in unread else {"volume": told or None}),
+        **({} if volume is None and CLAIM.plural in unread else {"volume": reported or None}),
     }

@@ -47,7 +47,7 @@ class Speaker:
     running: bool = False
 
     @property
-    def told(self) -> tuple[Ref, str, int]:
+    def place(self) -> tuple[Ref, str, int]:
         """What it says once, whether it is asked while it runs or when it has ended."""
         return self.pod, self.container, self.start
 
@@ -81,7 +81,7 @@ def artifacts_of(cluster: Cluster, used: Iterable[Ref]) -> list[Ref]:
 def last_words(cluster: Cluster, service: Ref, obj: JsonObject) -> list[str]:
     """What objects still tell of pods that are gone: the last report of each download, why templates are not ready."""
     used = used_by(cluster, service, obj)
-    told = []
+    lines = []
     for ref in (*artifacts_of(cluster, used), *(one for one in used if one.kind.kind.endswith("ServiceTemplate"))):
         found = cluster.find(ref)
         status = {} if found is None else found.get("status") or {}
@@ -92,8 +92,8 @@ def last_words(cluster: Cluster, service: Ref, obj: JsonObject) -> list[str]:
         why = next((one for one in untrue if one.get("type") != "Ready"), untrue[0] if untrue else {})
         words = (status.get("status"), progress, report, why.get("reason"), why.get("message"))
         if any(words):
-            told.append(f"{ref}: " + ", ".join(str(word) for word in words if word))
-    return told
+            lines.append(f"{ref}: " + ", ".join(str(word) for word in words if word))
+    return lines
 
 
 def _is_of_a_service(pod: JsonObject) -> bool:
@@ -110,35 +110,35 @@ def _of(pods: list[JsonObject], phase: str) -> list[Speaker]:
 
 
 def _speaker(ref: Ref, name: str, phase: str, pod: JsonObject) -> Speaker:
-    told = (pod.get("status") or {}).get("containerStatuses") or ()
-    status: JsonObject = next((one for one in told if one.get("name") == name), {})
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    status: JsonObject = next((one for one in statuses if one.get("name") == name), {})
     state = status.get("state") or {}
     waits = "waiting" in state and "terminated" in (status.get("lastState") or {})
     return Speaker(ref, name, phase, int(status.get("restartCount") or 0), waits, "running" in state)
 
 
-def say(cluster: KubeReader, some: list[Speaker], tail: int, tell: Callable[[str], None]) -> dict[Speaker, str]:
+def say(cluster: KubeReader, some: list[Speaker], tail: int, write: Callable[[str], None]) -> dict[Speaker, str]:
     """Tell what was said so far, each with its pod where there are several; who could not be read, and why."""
-    untold: dict[Speaker, str] = {}
+    unreported: dict[Speaker, str] = {}
     for speaker in some:
         prefix = f"{speaker.pod.name}: " if len(some) > 1 else ""
         try:
             for line in lines_of(cluster, speaker, tail):
-                tell(prefix + line)
+                write(prefix + line)
         except (ApiError, urllib3.exceptions.HTTPError) as error:
-            untold[speaker] = f"{speaker.pod}: {getattr(error, 'message', '') or error}"
-    return untold
+            unreported[speaker] = f"{speaker.pod}: {getattr(error, 'message', '') or error}"
+    return unreported
 
 
 def follow(
-    cluster: KubeReader, service: Ref, tail: int, tell: Callable[[str], None], remark: Callable[[str], None]
+    cluster: KubeReader, service: Ref, tail: int, write: Callable[[str], None], remark: Callable[[str], None]
 ) -> None:
     """Tell every line with its pod until the service is gone; a pod that starts joins those that go on (FW-729).
 
     Raises:
         OSError: the reader is gone.
     """
-    heard = _Heard(cluster, tail, tell, remark)
+    heard = _Heard(cluster, tail, write, remark)
     phase, away = "", False
     try:
         while not heard.unread:
@@ -174,7 +174,7 @@ class _Heard:
     """
 
     def __init__(
-        self, cluster: KubeReader, tail: int, tell: Callable[[str], None], remark: Callable[[str], None]
+        self, cluster: KubeReader, tail: int, write: Callable[[str], None], remark: Callable[[str], None]
     ) -> None:
         self.unread: list[OSError] = []
         self._remark = remark
@@ -183,8 +183,8 @@ class _Heard:
         self._last: dict[tuple[Ref, str, int], str] = {}
         self._cluster = cluster
         self._tail = tail
-        self._tell = tell
-        self._told: set[tuple[Ref, str, int]] = set()
+        self._tell = write
+        self._announced: set[tuple[Ref, str, int]] = set()
         self._threads: list[threading.Thread] = []
         self._whole = threading.Lock()
         self._stopped = False
@@ -194,9 +194,9 @@ class _Heard:
         self._threads = [one for one in self._threads if one.is_alive()]
         for speaker in some:
             # An API server that loses the kubelet ends its answer as if all had been said.
-            if speaker.told not in self._told or (speaker.running and speaker.told in self._silent):
-                self._told.add(speaker.told)
-                self._silent.discard(speaker.told)
+            if speaker.place not in self._announced or (speaker.running and speaker.place in self._silent):
+                self._announced.add(speaker.place)
+                self._silent.discard(speaker.place)
                 thread = threading.Thread(target=self._listen, args=(speaker,), daemon=True)
                 thread.start()
                 self._threads.append(thread)
@@ -215,17 +215,17 @@ class _Heard:
     def _listen(self, speaker: Speaker) -> None:
         try:
             try:
-                for moment, line in heard_of(self._cluster, speaker, self._tail, self._last.get(speaker.told, "")):
+                for moment, line in heard_of(self._cluster, speaker, self._tail, self._last.get(speaker.place, "")):
                     if not self._say(self._tell, f"{speaker.pod.name}: {line}"):
                         return
-                    self._last[speaker.told] = moment
-                self._silent.add(speaker.told)
+                    self._last[speaker.place] = moment
+                self._silent.add(speaker.place)
             except (ApiError, urllib3.exceptions.HTTPError) as error:
                 if isinstance(error, ApiError) and error.code in _REFUSED:
                     self._remark_once(f"{speaker.pod}: {error.message}")
                 else:
                     # Who has not begun yet, or was cut off, is asked again.
-                    self._told.discard(speaker.told)
+                    self._announced.discard(speaker.place)
         except OSError as error:
             self.unread.append(error)
 
@@ -235,11 +235,11 @@ class _Heard:
             self._remarks.add(text)
             self._say(self._remark, text)
 
-    def _say(self, tell: Callable[[str], None], text: str) -> bool:
+    def _say(self, write: Callable[[str], None], text: str) -> bool:
         """Whether it could be printed."""
         with self._whole:
             if not self._stopped:
-                tell(text)
+                write(text)
             return not self._stopped
 
 

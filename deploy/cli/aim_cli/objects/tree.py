@@ -145,20 +145,20 @@ class _Grower:
         self.seen.add(ref)
         blockers = blockers_of(ref.kind, obj) if weight_of(state) is not Weight.WELL else ()
         reason = blockers[0].reason if blockers else ""
-        children = list(self._made(ref, obj))
+        children = list(self._children_of(ref, obj))
         # Of what it made and uses as well, that it made it says more.
         made_too = {one for one, _ in children}
-        used = [self._used(one) for one in used_by(self.cluster, ref, obj) if one not in made_too and one != ref]
+        used = [self._node_of(one) for one in used_by(self.cluster, ref, obj) if one not in made_too and one != ref]
         made = [self.node(one, there, "made") for one, there in children]
         return Node(ref, relation, state, "" if reason == state else reason, (*used, *made))
 
-    def _used(self, ref: Ref) -> Node:
+    def _node_of(self, ref: Ref) -> Node:
         obj = self.cluster.find(ref)
         if obj is None:
             return Node(ref, "uses", "not known" if str(ref) in self.cluster.unasked else "missing")
         return self.node(ref, obj, "uses")
 
-    def _made(self, ref: Ref, obj: JsonObject) -> Iterable[tuple[Ref, JsonObject]]:
+    def _children_of(self, ref: Ref, obj: JsonObject) -> Iterable[tuple[Ref, JsonObject]]:
         uid = obj["metadata"].get("uid") or ""
         for kind in _CHILDREN:
             if kind.namespaced is bool(ref.namespace) or not ref.namespace:
@@ -204,8 +204,13 @@ def references(kind: object, obj: JsonObject) -> list[Ref]:
     namespace = obj["metadata"].get("namespace") or ""
     if kind == AIM_SERVICE:
         cache = (status.get("cache") or {}).get("templateCacheRef")
-        told = (status.get("resolvedModel"), status.get("resolvedTemplate"), status.get("resolvedRuntimeConfig"), cache)
-        return [ref for one in told if one and (ref := _resolved(one)) is not None]
+        reported = (
+            status.get("resolvedModel"),
+            status.get("resolvedTemplate"),
+            status.get("resolvedRuntimeConfig"),
+            cache,
+        )
+        return [ref for one in reported if one and (ref := _resolved(one)) is not None]
     if kind == AIM_TEMPLATE_CACHE:
         listed = (status.get("artifacts") or {}).values()
         return [Ref(AIM_ARTIFACT, namespace, one["name"]) for one in listed if one.get("name")]
@@ -215,7 +220,7 @@ def references(kind: object, obj: JsonObject) -> list[Ref]:
     return []
 
 
-def _resolved(told: JsonObject) -> Ref | None:
-    name = str(told.get("kind") or "").rpartition("/")[2]
+def _resolved(reported: JsonObject) -> Ref | None:
+    name = str(reported.get("kind") or "").rpartition("/")[2]
     kind = next((kind for kind in KNOWN if kind.kind == name), None)
-    return None if kind is None else Ref(kind, told.get("namespace") or "", told["name"])
+    return None if kind is None else Ref(kind, reported.get("namespace") or "", reported["name"])

@@ -1,4 +1,4 @@
-"""Reads the present world, and asks the API server what it would make of them."""
+"""Reads the present cache, and asks the API server what it would make of them."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -61,8 +61,11 @@ def plan(cluster: KubeReader, documents: Iterable[Document], place: Place, nats_
     free_known = POD.plural not in cluster.unasked
     optional = {part.kind.plural for part in PARTS if part.optional}
     remarks += [f"not known: {what}: {why}" for what, why in cluster.unasked.items() if what not in optional]
-    told = [*refused, *(outcome(sandbox, where, verb, pods if free_known else None) for where, verb in verbs.items())]
-    return answer(told, sandbox.steps, dict.fromkeys(remarks), rerouted)
+    reported = [
+        *refused,
+        *(outcome(sandbox, where, verb, pods if free_known else None) for where, verb in verbs.items()),
+    ]
+    return answer(reported, sandbox.steps, dict.fromkeys(remarks), rerouted)
 
 
 def _readable(
@@ -135,11 +138,11 @@ async def _take_facts(sandbox: Sandbox, nats_url: str) -> None:
 
 
 def _same(before: JsonObject, made: JsonObject) -> bool:
-    def told(obj: JsonObject) -> JsonObject:
+    def without_bookkeeping(obj: JsonObject) -> JsonObject:
         metadata = {key: value for key, value in obj["metadata"].items() if key not in _UNCHANGED_BY_PLAN}
         return {**{key: value for key, value in obj.items() if key != "status"}, "metadata": metadata}
 
-    return told(before) == told(made)
+    return without_bookkeeping(before) == without_bookkeeping(made)
 
 
 def _key(part: Part[Any], obj: JsonObject) -> Key:

@@ -21,11 +21,11 @@ from aim_serving.reconcile import look_up
 from aim_serving.template import TemplateResult
 from aim_serving.template_selection import traits_of
 from controller_runtime import ClassifiedError, Key
-from controller_runtime.log.cache.view import WorldView
+from controller_runtime.log.cache.view import CacheView
 
 _SHOWN: Final = ("type", "status", "reason", "message")
 _STALE: Final = re.compile(r"was not found, but the view of (\S+) is stale: [^;]*; waiting for it")
-"""What a decision says of a view that is not vouched for, which here is one that could not be read."""
+"""What a decision says of a view that is not confirmed, which here is one that could not be read."""
 _UNREAD: Final = r"is not known, as \1 cannot be read"
 
 
@@ -81,11 +81,13 @@ def outcome(sandbox: Sandbox, where: Where, verb: str, pods: Iterable[JsonObject
     obj = sandbox.objects[where.part.name, where.key]
     status = obj.get("status") or {}
     state = state_of(kind_called(where.part.kind.resource), obj)
-    told_of = [one for one in status.get("conditions") or () if one.get("status") != "True" and one["type"] != "Ready"]
-    unknown = any(_STALE.search(one.get("message", "")) for one in told_of)
+    reported_of = [
+        one for one in status.get("conditions") or () if one.get("status") != "True" and one["type"] != "Ready"
+    ]
+    unknown = any(_STALE.search(one.get("message", "")) for one in reported_of)
     untrue = tuple(
         {name: _STALE.sub(r"is not known, as \1 cannot be read", one.get(name, "")) for name in _SHOWN}
-        for one in told_of
+        for one in reported_of
     )
     path = (status.get("routing") or {}).get("path") or ""
     plain = Outcome(where, verb, state, conditions=untrue, path=path, unknown=unknown)
@@ -97,12 +99,15 @@ def outcome(sandbox: Sandbox, where: Where, verb: str, pods: Iterable[JsonObject
         return replace(plain, rejected=_rejected(found))
     traits = traits_of(chosen)
     wanted, replicas = traits.gpu_count or 0, int((obj.get("spec") or {}).get("replicas") or 1)
-    if wanted and (pods is None or not sandbox.worlds["serving"].is_fresh(NODES)):
-        told, fits = f"needs {replicas} x {wanted} {traits.gpu_model or 'GPU'}; not known whether they are free", True
+    if wanted and (pods is None or not sandbox.caches["serving"].is_fresh(NODES)):
+        reported, fits = (
+            f"needs {replicas} x {wanted} {traits.gpu_model or 'GPU'}; not known whether they are free",
+            True,
+        )
     else:
-        told, fits = gpu_fit(traits.gpu_model, wanted, replicas, free_gpus(sandbox, pods or ()))
+        reported, fits = gpu_fit(traits.gpu_model, wanted, replicas, free_gpus(sandbox, pods or ()))
     name = f"{chosen.kind} {chosen.namespace}/{chosen.name}" if chosen.namespace else f"{chosen.kind} {chosen.name}"
-    return replace(plain, chosen=name, rejected=_rejected(found), gpus=told, fits=fits)
+    return replace(plain, chosen=name, rejected=_rejected(found), gpus=reported, fits=fits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,14 +151,14 @@ def _path(sandbox: Sandbox, service: Where) -> str:
 
 def selection(sandbox: Sandbox, where: Where) -> TemplateResult | None:
     """The template that the service would be given if it had none, with whom that is preferred to."""
-    world = sandbox.worlds["serving"]
-    entry = world.get(where.part, where.key)
+    cache = sandbox.caches["serving"]
+    entry = cache.get(where.part, where.key)
     value = None if entry is None else entry.decode()
     if value is None or isinstance(value, ClassifiedError):
         return None
     service: AIMService = value
     unsettled = service.model_copy(update={"status": type(service.status)()})
-    return look_up(WorldView(world), unsettled, sandbox.now).template.result
+    return look_up(CacheView(cache), unsettled, sandbox.now).template.result
 
 
 def _rejected(found: TemplateResult | None) -> tuple[tuple[str, str], ...]:
@@ -175,7 +180,7 @@ def free_gpus(sandbox: Sandbox, pods: Iterable[JsonObject]) -> dict[str, tuple[s
                 requests = (container.get("resources") or {}).get("requests") or {}
                 used[pod["spec"].get("nodeName") or ""] += bytes_of(requests.get(GPU))
     found = {}
-    for entry in sandbox.worlds["serving"].all(NODES):
+    for entry in sandbox.caches["serving"].all(NODES):
         node = entry.object
         if node is not None and not node.spec.unschedulable:
             total = bytes_of(node.status.allocatable.get(GPU))

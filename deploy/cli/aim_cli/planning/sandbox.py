@@ -1,4 +1,4 @@
-"""The services' own decisions over a world in memory, carried out in that memory alone (FW-613). Pure.
+"""The services' own decisions over a cache in memory, carried out in that memory alone (FW-613). Pure.
 
 What a plan creates or changes is there for the next pass, as it would be in the cluster. What only others could do (a
 download, the status of an InferenceService, a gateway's word) does not happen: it ends where the platform would wait.
@@ -11,8 +11,8 @@ from itertools import count
 from typing import Any, Final
 
 from controller_runtime import ClassifiedError, JsonObject, Key, Part, Plan, Reconciler, ServiceDefinition, timestamp
-from controller_runtime.log.cache.store import World
-from controller_runtime.log.cache.view import WorldView
+from controller_runtime.log.cache.store import Cache
+from controller_runtime.log.cache.view import CacheView
 from controller_runtime.log.wire.part import published_form
 from controller_runtime.log.wire.version import Entry, Version
 from controller_runtime.manager.context import paused_indexes
@@ -59,40 +59,40 @@ class Step:
 
 @dataclass(slots=True)
 class Sandbox:
-    """Objects, and each service's world of them."""
+    """Objects, and each service's cache of them."""
 
     definitions: Sequence[ServiceDefinition]
     now: datetime
     objects: dict[tuple[str, Key], JsonObject] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
     touched: dict[tuple[str, Key], Where] = field(default_factory=dict)
-    worlds: dict[str, World] = field(default_factory=dict)
+    caches: dict[str, Cache] = field(default_factory=dict)
     _numbers: "count[int]" = field(default_factory=lambda: count(1))
 
     def __post_init__(self) -> None:
         for one in self.definitions:
-            world = World(one.consumes, (*one.indexes, FACTS_BY_OWNER, *paused_indexes(one)))
-            for part in world.parts:
-                world.mark(part, synced=True, fresh=True, epoch=_EPOCH)
-            self.worlds[one.name] = world
+            cache = Cache(one.consumes, (*one.indexes, FACTS_BY_OWNER, *paused_indexes(one)))
+            for part in cache.parts:
+                cache.mark(part, synced=True, fresh=True, epoch=_EPOCH)
+            self.caches[one.name] = cache
 
     def unknown(self, part: str) -> None:
         """Of this part nothing could be read; decisions take it as they take a view that is stale."""
-        for world in self.worlds.values():
-            for one in world.parts:
+        for cache in self.caches.values():
+            for one in cache.parts:
                 if one.name == part:
-                    world.mark(one, synced=True, fresh=False, epoch=_EPOCH)
+                    cache.mark(one, synced=True, fresh=False, epoch=_EPOCH)
 
     def put(self, part: Part[Any], obj: JsonObject, *, only: str = "") -> Where:
-        """Take in an object, or a newer version of it; facts into the world of their own service alone."""
+        """Take in an object, or a newer version of it; facts into the cache of their own service alone."""
         metadata = obj["metadata"]
         key = Key(metadata.get("namespace") or "" if part.kind.namespaced or only else "", metadata["name"])
         self.objects[part.name, key] = obj
         number = next(self._numbers)
         version = Version(metadata.get("uid", ""), str(metadata.get("resourceVersion") or ""), number, _EPOCH)
-        for service, world in self.worlds.items():
-            if any(one.name == part.name for one in world.parts) and only in ("", service):
-                world.put(Entry.of(part, key, published_form(part, obj), version), 0.0)
+        for service, cache in self.caches.items():
+            if any(one.name == part.name for one in cache.parts) and only in ("", service):
+                cache.put(Entry.of(part, key, published_form(part, obj), version), 0.0)
         return Where(part, key)
 
     def run(self, first: Iterable[Where]) -> None:
@@ -134,15 +134,15 @@ class Sandbox:
         if reconciler.finalizer is not None and reconciler.finalizer not in finalizers:
             raw = {**raw, "metadata": {**raw["metadata"], "finalizers": [*finalizers, reconciler.finalizer]}}
             self.put(where.part, raw)
-        world = self.worlds[definition.name]
-        entry = world.get(where.part, where.key)
+        cache = self.caches[definition.name]
+        entry = cache.get(where.part, where.key)
         value = None if entry is None else entry.decode()
         if value is None or isinstance(value, ClassifiedError):
             self._note(
-                Step(definition.name, "refuse", str(where), value.message if value else "it is not in its world")
+                Step(definition.name, "refuse", str(where), value.message if value else "it is not in its cache")
             )
             return False, None
-        plan = decide(Decision(reconciler, value, WorldView(world), self.now))
+        plan = decide(Decision(reconciler, value, CacheView(cache), self.now))
         return self._carry_out(definition.name, reconciler, where, raw, plan), plan.requeue_after
 
     def _carry_out(self, service: str, reconciler: Reconciler[Any], where: Where, raw: JsonObject, plan: Plan) -> bool:
@@ -159,9 +159,9 @@ class Sandbox:
         for delete in plan.deletes:
             key = Key(delete.namespace if delete.part.kind.namespaced else "", delete.name)
             if self.objects.pop((delete.part.name, key), None) is not None:
-                for world in self.worlds.values():
-                    if any(one.name == delete.part.name for one in world.parts):
-                        world.delete(delete.part, key, Version(delete.uid, "", next(self._numbers), _EPOCH), 0.0)
+                for cache in self.caches.values():
+                    if any(one.name == delete.part.name for one in cache.parts):
+                        cache.delete(delete.part, key, Version(delete.uid, "", next(self._numbers), _EPOCH), 0.0)
                 self._note(Step(service, "delete", f"{delete.part.kind.kind} {key}", delete.why))
                 changed = True
         target = Target(where.part, raw)
@@ -228,14 +228,14 @@ def merge(obj: JsonObject, patch: JsonObject) -> JsonObject:
     return merged
 
 
-def with_status(reconciler: Reconciler[Any], stored: JsonObject, told: JsonObject) -> JsonObject:
+def with_status(reconciler: Reconciler[Any], stored: JsonObject, reported: JsonObject) -> JsonObject:
     """The stored status with this service's portion replaced by what it wrote; members of others stay."""
     own = reconciler.status.own(stored)
     gone = {one["type"] for one in own.get("conditions") or ()}
     conditions = {one["type"]: one for one in stored.get("conditions") or () if one["type"] not in gone}
-    conditions |= {one["type"]: one for one in told.get("conditions") or ()}
+    conditions |= {one["type"]: one for one in reported.get("conditions") or ()}
     kept = {name: value for name, value in stored.items() if name not in own and name != "conditions"}
-    members = {name: value for name, value in told.items() if name != "conditions" and value is not None}
+    members = {name: value for name, value in reported.items() if name != "conditions" and value is not None}
     return {**merge(kept, members), "conditions": list(conditions.values())}
 
 

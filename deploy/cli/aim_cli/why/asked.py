@@ -4,12 +4,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from aim_cli.answer import Answer, Form, answered, tell
+from aim_cli.answer import Answer, Form, answered, print_answer
 from aim_cli.cluster.asking import reading
 from aim_cli.cluster.refs import require
 from aim_cli.cluster.targets import Where, kind_called, nothing, targets
 from aim_cli.errors import TO_BROKER, CliError, Exit, UnreachableError
-from aim_cli.why.command import Told, answer, why
+from aim_cli.why.command import Explanation, answer, why
 
 if TYPE_CHECKING:
     from aim_cli.why.decided import Decided
@@ -33,7 +33,7 @@ class Question:
 def ask(question: Question, form: Form) -> Exit:
     """Print the answer; the code to end with."""
     many = question.name is None and "/" not in question.kind
-    told: list[Told] = []
+    reported: list[Explanation] = []
 
     def of_cluster() -> Answer:
         with reading(question.where.kubeconfig, question.where.context) as cluster:
@@ -42,18 +42,18 @@ def ask(question: Question, form: Form) -> Exit:
                 kind = kind_called(question.kind)
                 everywhere = kind.namespaced and not question.where.scope(kind)
                 require(cluster, kind.plural, everywhere=everywhere)
-            told.extend(why(cluster, one) for one in wanted)
-            for one in told if not many else ():
+            reported.extend(why(cluster, one) for one in wanted)
+            for one in reported if not many else ():
                 if one.status is None:
                     require(cluster, str(one.ref))
                 if one.status is None and not cluster.knows(one.ref.kind):
                     raise UnreachableError(f"the cluster does not know {one.ref.kind.kind}: install what defines it")
-            found = answer(told, cluster, datetime.now(UTC), many=many)
-            if not told:
+            found = answer(reported, cluster, datetime.now(UTC), many=many)
+            if not reported:
                 return replace(found, lines=(nothing(kind_called(question.kind), question.where),))
-        if many or not told[0].ways or form is Form.TABLE:
+        if many or not reported[0].ways or form is Form.TABLE:
             return found
-        decided, remark = _from_log(question, told[0])
+        decided, remark = _from_log(question, reported[0])
         data = {"decided": None if remark else [one.data for one in decided]}
         remarks = (*found.remarks, *((remark,) if remark else ()))
         return replace(
@@ -61,15 +61,15 @@ def ask(question: Question, form: Form) -> Exit:
         )
 
     code = answered(of_cluster, form)
-    if form is Form.TABLE and not many and told and told[0].ways:
+    if form is Form.TABLE and not many and reported and reported[0].ways:
         # The cluster's answer stands already: the log is read while people read that.
-        decided, remark = _from_log(question, told[0])
+        decided, remark = _from_log(question, reported[0])
         lines = tuple(f"decided {one.line}" for one in decided)
-        tell(Answer([], lines, remarks=(remark,) if remark else ()), form)
+        print_answer(Answer([], lines, remarks=(remark,) if remark else ()), form)
     return code
 
 
-def _from_log(question: Question, told: Told) -> tuple[list["Decided"], str]:
+def _from_log(question: Question, reported: Explanation) -> tuple[list["Decided"], str]:
     """What the log adds, or why it adds nothing."""
     if not question.nats_url:
         return [], _WITHOUT
@@ -78,6 +78,6 @@ def _from_log(question: Question, told: Told) -> tuple[list["Decided"], str]:
     from aim_cli.why.decided import decided  # noqa: PLC0415
 
     try:
-        return waited(decided(told.links, question.nats_url)), ""
+        return waited(decided(reported.links, question.nats_url)), ""
     except CliError as error:
         return [], f"not known: from what this was decided: {error}"

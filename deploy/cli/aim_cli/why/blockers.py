@@ -1,7 +1,8 @@
 """What keeps an object from being ready, and the way from there to its cause. Pure."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
@@ -35,7 +36,9 @@ _SUMMARIES: Final = frozenset({_READY, "ConfigValid", "AuthValid", "Dependencies
 """Conditions that repeat what another one says."""
 _STARTING: Final = frozenset({"ContainerCreating", "PodInitializing"})
 _NO_CONTROLLER: Final = "NoController"
-_TOLD_ABOVE: Final = frozenset({"Completed", "Error", *_STARTING})
+UNPULLED: Final = "FailedToRetrieveImagePullSecret"
+"""The kubelet's Event on a pod that names a pull secret which does not exist."""
+_REPORTED_ABOVE: Final = frozenset({"Completed", "Error", *_STARTING})
 """Ends of a container of which the pod's owner says more."""
 
 
@@ -68,6 +71,7 @@ class Blocker:
         who: the field manager that decided it; empty where unknown.
         towards: what it is about.
         subject: for a command, the object that it is about, where that is another one.
+        derived: whether the object is made from another one, which decides what it holds.
     """
 
     condition: str
@@ -78,6 +82,7 @@ class Blocker:
     who: str = ""
     towards: tuple[Towards, ...] = ()
     subject: str = ""
+    derived: bool = False
 
 
 def blockers_of(kind: Resource, obj: JsonObject) -> tuple[Blocker, ...]:
@@ -86,9 +91,11 @@ def blockers_of(kind: Resource, obj: JsonObject) -> tuple[Blocker, ...]:
     if own is not None:
         return tuple(own(obj))
     untrue = [one for one in _conditions(obj) if one.get("status") != "True" and not _is_note(one)]
-    telling = [one for one in untrue if one["type"] not in _SUMMARIES] or untrue
+    telling = [one for one in untrue if one["type"] not in _SUMMARIES]
+    # What a write was answered stands in a summary alone, and is why the component is not there yet.
+    telling = [*_unrepeated(untrue, telling), *telling] or untrue
     if not untrue and not (obj.get("status") or {}).get("conditions") and kind in resources.OWN:
-        return (Blocker("", "NoStatus", "nothing has been told of it yet"),)
+        return (Blocker("", "NoStatus", "no status reported yet"),)
     return (
         *(_held_up(obj) if telling or _is_deleting(obj) else ()),
         *(
@@ -100,10 +107,17 @@ def blockers_of(kind: Resource, obj: JsonObject) -> tuple[Blocker, ...]:
                 one.get("lastTransitionTime") or "",
                 _manager_of(obj, one["type"]),
                 tuple(_towards(kind, obj, one["type"])),
+                derived=(obj["metadata"].get("labels") or {}).get(labels.ORIGIN) == labels.ORIGIN_AUTO_GENERATED,
             )
             for one in telling
         ),
     )
+
+
+def _unrepeated(untrue: list[JsonObject], telling: list[JsonObject]) -> list[JsonObject]:
+    words = [str(one.get("message") or "") for one in telling]
+    summaries = [one for one in untrue if one["type"] in _SUMMARIES - {_READY}]
+    return [one for one in summaries if not any(str(one.get("message") or "") in said for said in words)]
 
 
 def _held_up(obj: JsonObject) -> Iterable[Blocker]:
@@ -150,7 +164,7 @@ def _namespace(obj: JsonObject) -> str:
     return obj["metadata"].get("namespace") or ""
 
 
-def _named(obj: JsonObject) -> tuple[str, str]:
+def _key_of(obj: JsonObject) -> tuple[str, str]:
     return obj["metadata"]["name"], _namespace(obj)
 
 
@@ -162,16 +176,45 @@ def _resolved(obj: JsonObject, field: str, own: Resource, cluster: Resource) -> 
 
 def _model_of_service(obj: JsonObject) -> Iterable[Towards]:
     found: list[Towards] = list(_resolved(obj, "resolvedModel", resources.AIM_MODEL, resources.AIM_CLUSTER_MODEL))
+    if found:
+        return found
     wanted = obj["spec"].get("model") or {}
-    if found or wanted.get("name"):
-        return found or [Ref(resources.AIM_MODEL, _namespace(obj), wanted["name"])]
-    image = wanted.get("image")
+    if wanted.get("name"):
+        return _by_name(obj, wanted["name"], resources.AIM_MODEL, resources.AIM_CLUSTER_MODEL)
+    image, custom = wanted.get("image"), wanted.get("custom")
+    if custom:
+        return [Search(resources.AIM_MODEL, _namespace(obj), lambda model: _is_made_of(model, custom))]
     scopes = ((resources.AIM_MODEL, _namespace(obj)), (resources.AIM_CLUSTER_MODEL, ""))
     return [Search(kind, scope, lambda model: model["spec"].get("image") == image) for kind, scope in scopes if image]
 
 
+def _by_name(obj: JsonObject, name: str, own: Resource, cluster: Resource) -> list[Towards]:
+    """What the spec names in either scope; that there is none, the condition itself states."""
+
+    def matches(other: JsonObject) -> bool:
+        return bool(other["metadata"]["name"] == name)
+
+    fields = f"metadata.name={name}"
+    return [Search(kind, scope, matches, fields=fields) for kind, scope in ((own, _namespace(obj)), (cluster, ""))]
+
+
+def _is_made_of(model: JsonObject, custom: JsonObject) -> bool:
+    """Whether a service with a model of its own uses this one (SV-073)."""
+    spec = model["spec"]
+    if spec.get("image") != custom.get("baseImage") or not spec.get("custom"):
+        return False
+    return _sources(spec) == _sources(custom)
+
+
+def _sources(spec: JsonObject) -> list[tuple[str, str]]:
+    return [(one.get("modelId") or "", one.get("sourceUri") or "") for one in spec.get("modelSources") or ()]
+
+
 def _template_of_service(obj: JsonObject) -> Iterable[Towards]:
-    return _resolved(obj, "resolvedTemplate", resources.AIM_SERVICE_TEMPLATE, resources.AIM_CLUSTER_SERVICE_TEMPLATE)
+    own, cluster = resources.AIM_SERVICE_TEMPLATE, resources.AIM_CLUSTER_SERVICE_TEMPLATE
+    found: list[Towards] = list(_resolved(obj, "resolvedTemplate", own, cluster))
+    name = (obj["spec"].get("template") or {}).get("name")
+    return found or (_by_name(obj, name, own, cluster) if name else ())
 
 
 def _cache_of_service(obj: JsonObject) -> Iterable[Towards]:
@@ -183,12 +226,12 @@ def _cache_of_service(obj: JsonObject) -> Iterable[Towards]:
 
 
 def _workload_of_service(obj: JsonObject) -> Iterable[Towards]:
-    name, namespace = _named(obj)
+    name, namespace = _key_of(obj)
     yield Ref(resources.INFERENCE_SERVICE, namespace, inference_service_name(name, namespace))
 
 
 def _pods_of_service(obj: JsonObject) -> Iterable[Towards]:
-    name, namespace = _named(obj)
+    name, namespace = _key_of(obj)
     yield _labelled(namespace, labels.KSERVE_INFERENCE_SERVICE, inference_service_name(name, namespace))
 
 
@@ -200,7 +243,7 @@ def _labelled(namespace: str, label: str, value: str, kind: Resource = POD) -> S
 
 
 def _route_of_service(obj: JsonObject) -> Iterable[Towards]:
-    name, namespace = _named(obj)
+    name, namespace = _key_of(obj)
     yield Ref(resources.HTTP_ROUTE, namespace, http_route_name(name, namespace))
 
 
@@ -217,20 +260,20 @@ def _artifacts_of_cache(obj: JsonObject) -> Iterable[Towards]:
 
 
 def _claim_of_artifact(obj: JsonObject) -> Iterable[Towards]:
-    name, namespace = _named(obj)
+    name, namespace = _key_of(obj)
     yield Ref(CLAIM, namespace, claim_name(name, obj["metadata"]["uid"]))
 
 
 def _events_of_jobs(obj: JsonObject) -> Iterable[Towards]:
     """Warnings about the Jobs of an artifact, such as of a quota that refuses their pods."""
-    name, namespace = _named(obj)
+    name, namespace = _key_of(obj)
     uid = obj["metadata"]["uid"]
     for job in (check_size_job_name(name, uid), download_job_name(name, uid)):
         yield from _warnings(JOB, {"metadata": {"name": job, "namespace": namespace}})
 
 
 def _pods_of_artifact(obj: JsonObject) -> Iterable[Towards]:
-    name, namespace = _named(obj)
+    name, namespace = _key_of(obj)
     yield _labelled(namespace, labels.CACHE_NAME, name)
 
 
@@ -241,14 +284,14 @@ def _model_of_template(obj: JsonObject) -> Iterable[Towards]:
 
 def _discovery_of_template(obj: JsonObject) -> Iterable[Towards]:
     """A cluster template's Job runs in the namespace of the platform, wherever that is."""
-    name, namespace = _named(obj)
+    name, namespace = _key_of(obj)
     value = optional_label_value(name)
     if value is not None:
         yield _labelled(namespace, labels.TEMPLATE, value, JOB)
 
 
 def _discovery_pods_of_template(obj: JsonObject) -> Iterable[Towards]:
-    name, namespace = _named(obj)
+    name, namespace = _key_of(obj)
     value = optional_label_value(name)
     if value is not None:
         yield _labelled(namespace, labels.TEMPLATE, value)
@@ -261,7 +304,7 @@ def _gateways_of_route(obj: JsonObject) -> Iterable[Towards]:
 
 
 def _templates_of_model(obj: JsonObject) -> Iterable[Towards]:
-    name, namespace = _named(obj)
+    name, namespace = _key_of(obj)
     kind = resources.AIM_SERVICE_TEMPLATE if namespace else resources.AIM_CLUSTER_SERVICE_TEMPLATE
     yield Search(kind, namespace, lambda template: template["spec"].get("modelName") == name)
 
@@ -298,23 +341,36 @@ def _of_pod(pod: JsonObject) -> Iterable[Blocker]:
     status = pod.get("status") or {}
     if status.get("phase") == "Succeeded":
         return
-    told = tuple(_warnings(POD, pod))
+    reported = (*_without_secret(pod), *_warnings(POD, pod))
     containers = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
     for one in containers:
         state = one.get("state") or {}
         stopped = state.get("waiting") or state.get("terminated")
-        if stopped and stopped.get("reason") not in _TOLD_ABOVE:
+        if stopped and stopped.get("reason") not in _REPORTED_ABOVE:
             said = stopped.get("message") or f"container {one['name']} {_ending(stopped)}"
             since = stopped.get("finishedAt") or ""
-            yield Blocker("", stopped.get("reason") or "Stopped", said, since=since, who="kubelet", towards=told)
+            yield Blocker("", stopped.get("reason") or "Stopped", said, since=since, who="kubelet", towards=reported)
         elif stopped and stopped.get("reason") in _STARTING:
-            yield Blocker("", stopped["reason"], f"container {one['name']} is being started", "Unknown", towards=told)
+            yield Blocker(
+                "", stopped["reason"], f"container {one['name']} is being started", "Unknown", towards=reported
+            )
     for one in status.get("conditions") or ():
         if one.get("type") == "PodScheduled" and one.get("status") == "False":
             since = one.get("lastTransitionTime") or ""
             reason, message = one.get("reason") or "", one.get("message") or ""
-            yield Blocker("PodScheduled", reason, message, since=since, who="scheduler", towards=told)
+            yield Blocker("PodScheduled", reason, message, since=since, who="scheduler", towards=reported)
     yield from _forsaken(pod)
+
+
+def _without_secret(pod: JsonObject) -> Iterable[Towards]:
+    """What the kubelet reports of a pull secret that does not exist, before the registry refuses the image."""
+    for warnings in _warnings(POD, pod):
+        if isinstance(warnings, Search):
+
+            def matches(event: JsonObject, found: Search = warnings) -> bool:
+                return event.get("reason") == UNPULLED and found.matches(event)
+
+            yield replace(warnings, matches=matches)
 
 
 def _forsaken(pod: JsonObject) -> Iterable[Blocker]:
@@ -346,7 +402,7 @@ def _of_job(job: JsonObject) -> Iterable[Blocker]:
     ended = {one["type"]: one for one in status.get("conditions") or () if one.get("status") == "True"}
     if "Complete" in ended:
         return
-    name, namespace = _named(job)
+    name, namespace = _key_of(job)
     towards = (_labelled(namespace, labels.JOB_NAME, name), *_warnings(JOB, job))
     if (failed := ended.get("Failed")) is not None:
         since = failed.get("lastTransitionTime") or ""
@@ -358,7 +414,7 @@ def _of_job(job: JsonObject) -> Iterable[Blocker]:
 
 
 def _warnings(kind: Resource, obj: JsonObject) -> Iterable[Towards]:
-    name, namespace = _named(obj)
+    name, namespace = _key_of(obj)
     uid = obj["metadata"].get("uid")
 
     def matches(event: JsonObject) -> bool:
@@ -388,10 +444,10 @@ def last_seen(event: JsonObject) -> str:
 def _of_route(route: JsonObject) -> Iterable[Blocker]:
     """Said by each gateway that it names; one that no gateway took in has none."""
     gateways = tuple(_gateways_of_route(route))
-    told = (route.get("status") or {}).get("parents") or ()
-    if not told and gateways:
+    reported = (route.get("status") or {}).get("parents") or ()
+    if not reported and gateways:
         yield Blocker("", _NO_CONTROLLER, "no gateway has taken it in", "Unknown", towards=gateways)
-    for parent in told:
+    for parent in reported:
         for one in parent.get("conditions") or ():
             if one.get("status") != "True":
                 since, who = one.get("lastTransitionTime") or "", parent.get("controllerName") or ""
@@ -431,10 +487,22 @@ _MADE: Final = frozenset({CLAIM, HTTP_ROUTE, INFERENCE_SERVICE})
 """What the platform makes by itself for an object."""
 
 
-_UNBOUND: Final = "unbound immediate PersistentVolumeClaims"
-"""What the scheduler says of a pod whose claim has no volume: why not, the claim's Events say."""
+_UNBOUND: Final = re.compile(r"unbound immediate PersistentVolumeClaims|available persistent volumes to bind")
+"""What the scheduler says of a pod whose claim has no volume: why not, the claim and its Events say."""
+_ENDED: Final = frozenset({"PodFailurePolicy", "BackoffLimitExceeded"})
+"""Of a Job: its pod has ended, of which the object that made the Job, or the pod, says why."""
+_NO_BACKEND: Final = "BackendNotFound"
+"""Of a route: KServe makes its Service once the InferenceService is there, of which another condition speaks."""
 _ROOTS: Final = frozenset(
-    {"GPUNotAvailable", "GPUNotSchedulable", "VRAMNotAvailable", "NodeNotReady", "ProvisioningFailed", "FailedCreate"}
+    {
+        "GPUNotAvailable",
+        "GPUNotSchedulable",
+        "VRAMNotAvailable",
+        "NodeNotReady",
+        "ProvisioningFailed",
+        "FailedCreate",
+        UNPULLED,
+    }
 )
 """Reasons behind which there is no other."""
 
@@ -442,7 +510,7 @@ _ROOTS: Final = frozenset(
 def rank(way: tuple["Link", ...]) -> tuple[bool, bool, int]:
     """Sorts ways, the one to read first first: causes before their consequences, then the longest (FW-605)."""
     last = way[-1].blocker
-    is_consequence = last is not None and _UNBOUND in last.message
+    is_consequence = last is not None and (bool(_UNBOUND.search(last.message)) or last.reason in {_NO_BACKEND, *_ENDED})
     return is_consequence, last is None or last.reason not in _ROOTS, -len(way)
 
 
@@ -461,7 +529,7 @@ def causes(cluster: Cluster, start: Ref, obj: JsonObject) -> list[tuple[Link, ..
 
     def follow(ref: Ref, current: JsonObject, before: tuple[Link, ...]) -> None:
         for blocker in blockers_of(ref.kind, current):
-            way = (*before, Link(ref, blocker))
+            way = (*before, Link(ref, _with_maker(blocker, before)))
             went_on = False
             for further, there in _there(cluster, blocker.towards):
                 if further in seen or len(way) >= _DEEPEST:
@@ -481,6 +549,14 @@ def causes(cluster: Cluster, start: Ref, obj: JsonObject) -> list[tuple[Link, ..
 
     follow(start, obj, ())
     return sorted(found, key=len, reverse=True)
+
+
+def _with_maker(blocker: Blocker, before: tuple[Link, ...]) -> Blocker:
+    """An edit of what was made from a service is undone, or refused by the service: its own spec is what to change."""
+    if not blocker.derived or not before or before[0].ref.kind != resources.AIM_SERVICE:
+        return blocker
+    service = before[0].ref
+    return replace(blocker, subject=f"{service.kind.singular} {service.name} -n {service.namespace}")
 
 
 def _there(cluster: Cluster, towards: Iterable[Towards]) -> list[tuple[Ref, JsonObject | None]]:

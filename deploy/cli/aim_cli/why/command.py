@@ -12,13 +12,17 @@ from aim_cli.cluster.refs import AIM_ARTIFACT, CLAIM, POD, Cluster, JsonObject, 
 from aim_cli.cluster.refs import remarks as unread
 from aim_cli.errors import Exit
 from aim_cli.units import age
-from aim_cli.why.blockers import Link, causes, rank
-from aim_cli.why.holders import REASONS, Holder, holders, told
+from aim_cli.why.blockers import UNPULLED, Link, causes, rank
+from aim_cli.why.holders import REASONS, Holder, describe, holders
 from aim_domain import labels
+from aim_domain.component_names import ComponentName
 
 REMEDIES: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "AuthError": "correct the token or the keys in its env, or in the runtime config that it follows",
+        "AuthError": (
+            "correct the Secret that env of the service or of its runtime config names, or env itself; "
+            "it is tried again by itself"
+        ),
         "SourceNotFound": "correct the source: kubectl edit {what}",
         "StorageFull": "raise spec.size or the headroom, and create it again: kubectl delete {what}",
         "NoMatchingFiles": "correct spec.downloadFilter: kubectl edit {what}",
@@ -36,6 +40,7 @@ REMEDIES: Final[Mapping[str, str]] = MappingProxyType(
         "ImageNotFound": "correct the image: kubectl edit {what}",
         "ImagePullBackOff": "correct image or pull secret: kubectl describe {what}",
         "ErrImagePull": "correct image or pull secret: kubectl describe {what}",
+        UNPULLED: "create the named Secret, or correct imagePullSecrets: kubectl get secrets -n {namespace}",
         "CrashLoopBackOff": "read why it ends: kubectl logs {log} --previous",
         "OOMKilled": "give it more memory: kubectl describe {what}",
         "Unschedulable": "free what it asks for, or add nodes: kubectl describe {what}",
@@ -71,7 +76,21 @@ REMEDIES: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 
+_NOT_CHANGED: Final = (
+    "push the image, or create the service again with another one, as spec.model cannot be changed: "
+    "kubectl delete {what}"
+)
+_OF_DERIVED: Final = {"ImageNotFound": _NOT_CHANGED, "InvalidImageReference": _NOT_CHANGED}
+"""What to do about the reason of an object that is made from a service."""
+_OF_AUTOSCALER: Final = (
+    "see what the autoscaler and the metrics API report: kubectl describe hpa -n {namespace}, "
+    "kubectl get apiservices | grep metrics"
+)
 _BY_WORDS: Final = (
+    (
+        re.compile(r"exceeded quota: "),
+        "raise the quota, or delete what counts: kubectl describe resourcequota -n {namespace}",
+    ),
     (
         re.compile(r"Insufficient amd\.com/gpu"),
         "free a GPU, add nodes, or set spec.deploymentStrategy.type to Recreate: kubectl describe {what}",
@@ -97,15 +116,20 @@ def remedy_of(link: Link) -> str:
     what = (link.blocker.subject if link.blocker else "") or f"{ref.kind.singular} {ref.name}{scope}"
     if link.blocker is None:
         return f"create it, or correct who names it: kubectl get {ref.kind.plural}{scope}"
+    reason = link.blocker.reason
     known = next((text for words, text in _BY_WORDS if words.search(link.blocker.message)), None)
-    known = known or REMEDIES.get(link.blocker.reason)
+    if link.blocker.condition == ComponentName.HPA.condition:
+        known = _OF_AUTOSCALER
+    if link.blocker.derived and link.blocker.subject:
+        known = _OF_DERIVED.get(reason, known)
+    known = known or REMEDIES.get(reason)
     if known is None:
         return f"kubectl describe {what}"
     return known.format(what=what, namespace=ref.namespace, log=f"{ref.name}{scope}")
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Explanation:
     """What is known of one object.
 
     Attributes:
@@ -130,19 +154,19 @@ class Told:
         return tuple(reversed(self.ways[0])) if self.ways else ()
 
 
-def why(cluster: Cluster, start: Ref) -> Told:
+def why(cluster: Cluster, start: Ref) -> Explanation:
     """Follow what is in the way of an object."""
     obj = cluster.find(start)
     if obj is None:
-        return Told(start, None)
+        return Explanation(start, None)
     # Of causes equally deep the one first that a user can act on.
     ways = sorted(causes(cluster, start, obj), key=lambda way: (*rank(way), not is_known(way[-1])))
     status = (obj.get("status") or {}).get("status") or (obj.get("status") or {}).get("phase") or "no status"
-    held = _held(cluster, ways[0][-1]) if ways else ()
-    return Told(start, status, tuple(ways), held)
+    held = _holders_of(cluster, ways[0][-1]) if ways else ()
+    return Explanation(start, status, tuple(ways), held)
 
 
-def answer(found: Iterable[Told], cluster: Cluster, now: datetime, *, many: bool = False) -> Answer:
+def answer(found: Iterable[Explanation], cluster: Cluster, now: datetime, *, many: bool = False) -> Answer:
     """Everything that was found; of many objects those that nothing is in the way of are only counted."""
     some = tuple(found)
     shown = [one for one in some if one.ways] if many else some
@@ -154,7 +178,7 @@ def answer(found: Iterable[Told], cluster: Cluster, now: datetime, *, many: bool
     return Answer(data, tuple(lines), code, unread(cluster))
 
 
-def lines_of(one: Told, now: datetime) -> Iterable[str]:
+def lines_of(one: Explanation, now: datetime) -> Iterable[str]:
     """The cause first, with what to do; then what waits for it, up to the object that was asked about."""
     if one.status is None:
         yield f"{one.ref} does not exist"
@@ -167,12 +191,12 @@ def lines_of(one: Told, now: datetime) -> Iterable[str]:
         yield f"{lead:8}{link.ref}: {_what(link)}{_when(link, now)}"
         if depth == 0:
             yield f"{'do':8}{remedy_of(link)}"
-            yield from (f"{'held':8}{line}" for line in told(list(one.held)))
+            yield from (f"{'held':8}{line}" for line in describe(list(one.held)))
     for way in one.ways[1:]:
         yield f"{'also':8}{way[-1].ref}: {_what(way[-1])}"
 
 
-def data_of(one: Told) -> JsonObject:
+def data_of(one: Explanation) -> JsonObject:
     """For ``-o json``: the ways as lists, the cause first."""
     ways = [[_link_data(link) for link in reversed(way)] for way in one.ways]
     held = {"heldBy": [holder.data for holder in one.held]} if one.held else {}
@@ -184,11 +208,11 @@ def _link_data(link: Link) -> JsonObject:
     if link.blocker is None:
         return named
     blocker = link.blocker
-    told_of = {"condition": blocker.condition, "status": blocker.status, "reason": blocker.reason}
-    return {**named, **told_of, "message": blocker.message, "since": blocker.since, "decidedBy": blocker.who}
+    reported_of = {"condition": blocker.condition, "status": blocker.status, "reason": blocker.reason}
+    return {**named, **reported_of, "message": blocker.message, "since": blocker.since, "decidedBy": blocker.who}
 
 
-def _held(cluster: Cluster, link: Link) -> tuple[Holder, ...]:
+def _holders_of(cluster: Cluster, link: Link) -> tuple[Holder, ...]:
     if link.blocker is None or link.blocker.reason not in REASONS:
         return ()
     namespace = "" if REASONS[link.blocker.reason] else link.ref.namespace

@@ -39,8 +39,8 @@ class Decided:
             {"kind": kind_name(one.part), "name": str(one.key), "uid": one.uid or "", "exists": bool(one.uid)}
             for one in self.record.reads.objects
         ]
-        told = {"service": self.record.service, "at": self.record.at.isoformat(), "wokenBy": self.record.woken_by}
-        return {"object": self.ref.data, **told, "decision": self.record.id, "read": read}
+        reported = {"service": self.record.service, "at": self.record.at.isoformat(), "wokenBy": self.record.woken_by}
+        return {"object": self.ref.data, **reported, "decision": self.record.id, "read": read}
 
 
 async def decided(links: Sequence[Link], nats_url: str) -> list[Decided]:
@@ -58,15 +58,15 @@ async def _of_link(log: History, link: Link) -> Decided | None:
     where = target_of(link.ref)
     if where is None or link.blocker is None:
         return None
-    told = await log.decisions_of(where.part.name, where.key)
-    record = deciding(told, link.blocker.condition, link.blocker.reason)
+    reported = await log.decisions_of(where.part.name, where.key)
+    record = deciding(reported, link.blocker.condition, link.blocker.reason)
     return None if record is None else Decided(link.ref, record)
 
 
-def deciding(told: Iterable[StoredDecision], condition: str, reason: str) -> DecisionRecord | None:
+def deciding(reported: Iterable[StoredDecision], condition: str, reason: str) -> DecisionRecord | None:
     """The decision since which a condition is as it is; ``None`` if the log does not hold it."""
     found: DecisionRecord | None = None
-    for one in told:
+    for one in reported:
         said = _reason(one.record, condition)
         if said is not None:
             found = (found or one.record) if said == reason else None

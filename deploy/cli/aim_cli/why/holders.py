@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from aim_cli.cluster.refs import JsonObject
-from aim_cli.units import bytes_of, told_size
+from aim_cli.units import bytes_of, format_size
 from aim_domain import labels
 
 REASONS: Final = {"NamespaceQuotaExceeded": False, "ClusterQuotaExceeded": True, "WaitingForEviction": False}
@@ -37,7 +37,7 @@ class Holder:
 
     def __str__(self) -> str:
         why = self.kept or "may be evicted"
-        return f"{told_size(self.size)} by AIMArtifact {self.namespace}/{self.artifact} ({why})"
+        return f"{format_size(self.size)} by AIMArtifact {self.namespace}/{self.artifact} ({why})"
 
 
 def holders(claims: Iterable[JsonObject], artifacts: Iterable[JsonObject], pods: Iterable[JsonObject]) -> list[Holder]:
@@ -51,16 +51,16 @@ def holders(claims: Iterable[JsonObject], artifacts: Iterable[JsonObject], pods:
         if not owners:
             continue
         mounted = users.get((metadata["namespace"], metadata["name"]), ())
-        kept = _kept(known.get(owners[0].get("uid", "")), mounted)
+        kept = _why_kept(known.get(owners[0].get("uid", "")), mounted)
         size = bytes_of(((claim["spec"].get("resources") or {}).get("requests") or {}).get("storage"))
         found.append(Holder(metadata["namespace"], metadata["name"], owners[0]["name"], size, mounted, kept))
     return sorted(found, key=lambda one: (-one.size, one.namespace, one.artifact))
 
 
-def told(found: list[Holder]) -> tuple[str, ...]:
+def describe(found: list[Holder]) -> tuple[str, ...]:
     """A line for each of the largest, and one for the rest."""
     rest = found[_MOST:]
-    more = (f"{told_size(sum(one.size for one in rest))} by {len(rest)} more",) if rest else ()
+    more = (f"{format_size(sum(one.size for one in rest))} by {len(rest)} more",) if rest else ()
     return (*(str(one) for one in found[:_MOST]), *more)
 
 
@@ -77,7 +77,7 @@ def _users(pods: Iterable[JsonObject]) -> dict[tuple[str, str], tuple[str, ...]]
     return found
 
 
-def _kept(artifact: JsonObject | None, users: tuple[str, ...]) -> str:
+def _why_kept(artifact: JsonObject | None, users: tuple[str, ...]) -> str:
     if users:
         return f"in use by pod {users[0]}" + (f" and {len(users) - 1} more" if users[1:] else "")
     annotations = (artifact or {}).get("metadata", {}).get("annotations") or {}

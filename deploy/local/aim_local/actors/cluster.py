@@ -41,7 +41,7 @@ from aim_local.actors.objects import (
     predictor_group,
     uid_of,
 )
-from aim_local.actors.programs import ContainerKey, ContainerLogs, Wanted
+from aim_local.actors.programs import ContainerKey, ContainerLogs, WantedLines
 from aim_local.actors.runtime import Grouping, Informer, Workers, Writer
 from aim_local.actors.scheduler import Scheduler, register_nodes, renew_leases
 from aim_local.actors.settings import Actor, ActorSettings
@@ -83,7 +83,7 @@ class _Handler:
         log = self._logs.find(key, previous=previous)
         if log is None:
             return PlainTextResponse(_why_missing(key, previous=previous), 400)
-        wanted = Wanted(_number(query.get("tailLines")), _since(query), query.get("timestamps") == "true")
+        wanted = WantedLines(_number(query.get("tailLines")), _since(query), query.get("timestamps") == "true")
         if query.get("follow") == "true":
             return StreamingResponse(log.follow(wanted), media_type="text/plain")
         return PlainTextResponse(log.read(wanted, _number(query.get("limitBytes"))))

@@ -132,7 +132,7 @@ def next_step(deployment: JsonObject, replica_sets: Sequence[JsonObject], now: s
     if new is None:
         return DeploymentStep(create=replica_set_for(deployment))
     old = sorted((one for one in replica_sets if one is not new), key=lambda one: one["metadata"]["creationTimestamp"])
-    wanted = _wanted(deployment)
+    wanted = _wanted_replicas(deployment)
     targets, missing = [(new, wanted)], wanted - available_in(new)
     for one in old:
         kept = max(0, min(available_in(one), missing))
@@ -165,14 +165,14 @@ def replica_set_for(deployment: JsonObject) -> JsonObject:
             "ownerReferences": [controlled_by(deployment)],
         },
         "spec": {
-            "replicas": _wanted(deployment),
+            "replicas": _wanted_replicas(deployment),
             "selector": {"matchLabels": {**(spec["selector"].get("matchLabels") or {}), **digits}},
             "template": {**template, "metadata": {**(template.get("metadata") or {}), "labels": own_labels}},
         },
     }
 
 
-def _wanted(deployment: JsonObject) -> int:
+def _wanted_replicas(deployment: JsonObject) -> int:
     return int(deployment["spec"].get("replicas", 1))
 
 
@@ -183,7 +183,7 @@ def _template_hash(deployment: JsonObject) -> str:
 def _rollout_status(
     deployment: JsonObject, new: JsonObject, replica_sets: Sequence[JsonObject], now: str
 ) -> JsonObject:
-    wanted, statuses = _wanted(deployment), [one.get("status") or {} for one in replica_sets]
+    wanted, statuses = _wanted_replicas(deployment), [one.get("status") or {} for one in replica_sets]
     counts = {name: sum(int(one.get(name, 0)) for one in statuses) for name in _COUNTED}
     counts["updatedReplicas"] = int((new.get("status") or {}).get("replicas", 0))
     counts["unavailableReplicas"] = max(0, sum(map(replicas_of, replica_sets)) - counts["availableReplicas"])

@@ -105,7 +105,7 @@ POD_FAILURES: Final = frozenset(Failure) - ELSEWHERE
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedFailure:
     """A failure that was asked for.
 
     Attributes:
@@ -138,13 +138,13 @@ class Wanted:
             return usual
 
 
-def failure_for(annotation: str, role: Role, among: Collection[Failure] = POD_FAILURES) -> Wanted | None:
+def failure_for(annotation: str, role: Role, among: Collection[Failure] = POD_FAILURES) -> WantedFailure | None:
     """The first failure in an annotation's value that concerns the role; unknown names are ignored."""
     for entry in annotation.split(","):
         limit, _, rest = entry.strip().rpartition("=")
         name, _, argument = rest.strip().partition(":")
         if limit.strip() in ("", role) and name in among:
-            return Wanted(Failure(name), argument)
+            return WantedFailure(Failure(name), argument)
     return None
 
 
@@ -165,7 +165,7 @@ class Rule:
         role: pods of this role only.
     """
 
-    wanted: Wanted
+    wanted: WantedFailure
     kind: str = ""
     namespace: str = "*"
     name: str = "*"
@@ -221,7 +221,7 @@ def parse_rule(body: JsonObject) -> Rule:
         raise RuleError(f"failure: {failure!r} is none; there are {', '.join(Failure)}")
     if role and role not in frozenset(Role):
         raise RuleError(f"role: {role!r} is none; there are {', '.join(Role)}")
-    wanted = Wanted(Failure(failure), *(texts.get(name, "") for name in ("argument", "log", "message")))
+    wanted = WantedFailure(Failure(failure), *(texts.get(name, "") for name in ("argument", "log", "message")))
     return Rule(
         wanted,
         texts.get("kind", ""),
@@ -234,7 +234,7 @@ def parse_rule(body: JsonObject) -> Rule:
 
 def first_match(
     rules: Iterable[Rule], objects: Collection[JsonObject], role: Role, among: Collection[Failure]
-) -> Wanted | None:
+) -> WantedFailure | None:
     """The failure of the first rule that holds."""
     return next((rule.wanted for rule in rules if rule.wanted.failure in among and rule.holds_for(objects, role)), None)
 
@@ -292,28 +292,28 @@ class WantedFailures:
         """Be called whenever an answer may have changed."""
         self._listeners.append(listener)
 
-    async def changed(self, seconds: float | None) -> None:
+    async def wait_changed(self, seconds: float | None) -> None:
         """Wait until an answer may have changed, at most this long."""
         changed = self._changed
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await changed.wait()
 
-    def of_pod(self, pod: JsonObject, role: Role) -> Wanted | None:
+    def of_pod(self, pod: JsonObject, role: Role) -> WantedFailure | None:
         """What a pod is to suffer."""
         return self._find([pod, *self._above(pod)], role, POD_FAILURES)
 
-    def of(self, failure: Failure, *objects: JsonObject | None) -> Wanted | None:
+    def of(self, failure: Failure, *objects: JsonObject | None) -> WantedFailure | None:
         """Whether one of the objects, or the namespace, is to suffer this."""
         return self._find([one for one in objects if one is not None], Role.OTHER, (failure,))
 
-    def _find(self, objects: Sequence[JsonObject], role: Role, among: Collection[Failure]) -> Wanted | None:
+    def _find(self, objects: Sequence[JsonObject], role: Role, among: Collection[Failure]) -> WantedFailure | None:
         namespace = self._namespaces.get(Key("", objects[0]["metadata"].get("namespace") or "")) if objects else None
         for obj in (*objects, *([namespace] if namespace else ())):
             annotations = annotations_of(obj)
             found = failure_for(annotations.get(FAIL_ANNOTATION, ""), role, among)
             if found is not None:
-                return Wanted(found.failure, found.argument, annotations.get(LOG_ANNOTATION, ""))
+                return WantedFailure(found.failure, found.argument, annotations.get(LOG_ANNOTATION, ""))
         return first_match(self._rules.values(), objects, role, among) if self._rules else None
 
     def _above(self, pod: JsonObject) -> list[JsonObject]:

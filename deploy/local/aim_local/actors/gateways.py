@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias, final
 
 from aim_domain.kinds import GATEWAY, HTTP_ROUTE
-from aim_local.actors.failures import Failure, Wanted, WantedFailures
+from aim_local.actors.failures import Failure, WantedFailure, WantedFailures
 from aim_local.actors.objects import condition, is_going, now_text, timed
 from aim_local.actors.runtime import Informer, Workers, Writer
 from aim_local.actors.settings import ActorSettings
@@ -18,7 +18,7 @@ _UNRESOLVED: Final = frozenset({"RefNotPermitted", "InvalidKind", "BackendNotFou
 """Reasons of a route for `ResolvedRefs`; all others are reasons for `Accepted`."""
 
 
-def gateway_status(gateway: JsonObject, now: str, wanted_failure: Wanted | None = None) -> JsonObject:
+def gateway_status(gateway: JsonObject, now: str, wanted_failure: WantedFailure | None = None) -> JsonObject:
     """The status of a Gateway; one that fails is accepted, but not programmed for the reason in the argument."""
     generation = gateway["metadata"].get("generation", 1)
     present = gateway.get("status") or {}
@@ -50,7 +50,7 @@ def gateways_of(route: JsonObject) -> list[Key]:
 
 
 def route_parents(
-    route: JsonObject, gateway: Lookup, service: Lookup, now: str, wanted_failure: Wanted | None = None
+    route: JsonObject, gateway: Lookup, service: Lookup, now: str, wanted_failure: WantedFailure | None = None
 ) -> list[JsonObject]:
     """An entry per parent Gateway that exists; others have no controller, so no status."""
     before = {
@@ -92,7 +92,7 @@ def _identity(parent: JsonObject) -> tuple[object, ...]:
     return (parent.get("namespace"), parent["name"], parent.get("sectionName"), parent.get("port"))
 
 
-def _failing(route: JsonObject, wanted: Wanted | None) -> list[JsonObject]:
+def _failing(route: JsonObject, wanted: WantedFailure | None) -> list[JsonObject]:
     """Conditions of a route that is asked to fail, for the reason in the argument; none if it is not."""
     if wanted is None:
         return []
@@ -106,7 +106,7 @@ def _failing(route: JsonObject, wanted: Wanted | None) -> list[JsonObject]:
     ]
 
 
-def _programmed(wanted: Wanted | None, generation: int) -> JsonObject:
+def _programmed(wanted: WantedFailure | None, generation: int) -> JsonObject:
     if wanted is None:
         return _observed("Programmed", True, "Programmed", generation)
     reason = wanted.argument or "AddressNotAssigned"

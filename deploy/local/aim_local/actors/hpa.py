@@ -27,8 +27,8 @@ REPLICAS_ANNOTATION: Final = LOCAL_PREFIX + "replicas"
 
 def asked_replicas(*places: JsonObject | None) -> int:
     """The number in the first of these objects that tells one; 0 if the metrics ask for nothing."""
-    told = (annotations_of(one).get(REPLICAS_ANNOTATION, "") for one in places if one)
-    return next((int(text) for text in told if text.isdecimal()), 0)
+    reported = (annotations_of(one).get(REPLICAS_ANNOTATION, "") for one in places if one)
+    return next((int(text) for text in reported if text.isdecimal()), 0)
 
 
 _ABLE, _ACTIVE, _LIMITED = "AbleToScale", "ScalingActive", "ScalingLimited"
@@ -116,7 +116,7 @@ def _active(autoscaler: JsonObject, outcome: Outcome) -> JsonObject:
         return condition(_ACTIVE, False, *_RESTS)
     metric: JsonObject = next(iter(autoscaler["spec"].get("metrics") or ()), {})
     if not outcome.failed:
-        return condition(_ACTIVE, True, "ValidMetricFound", _CALCULATED + _described(metric))
+        return condition(_ACTIVE, True, "ValidMetricFound", _CALCULATED + _describe(metric))
     namespace = autoscaler["metadata"]["namespace"]
     if "external" in metric:
         name = metric["external"]["metric"]["name"]
@@ -127,7 +127,7 @@ def _active(autoscaler: JsonObject, outcome: Outcome) -> JsonObject:
     return condition(_ACTIVE, False, "FailedGetResourceMetric", f"{_UNABLE}{why} from resource metrics API")
 
 
-def _described(metric: JsonObject) -> str:
+def _describe(metric: JsonObject) -> str:
     if "external" in metric:
         selector = metric["external"]["metric"].get("selector") or {}
         pairs = "".join(f"{name}: {value}," for name, value in (selector.get("matchLabels") or {}).items())

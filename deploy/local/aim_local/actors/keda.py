@@ -175,8 +175,8 @@ def _resource(trigger: JsonObject) -> JsonObject:
 
 
 def _external(scaled: JsonObject, index: int, trigger: JsonObject) -> JsonObject:
-    told = trigger.get("metadata") or {}
-    threshold = next((str(told[name]) for name in _THRESHOLDS if name in told), "0")
+    reported = trigger.get("metadata") or {}
+    threshold = next((str(reported[name]) for name in _THRESHOLDS if name in reported), "0")
     kind = trigger.get("metricType") or "AverageValue"
     share = {"averageValue" if kind == "AverageValue" else "value": threshold}
     metric = {

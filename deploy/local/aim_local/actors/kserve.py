@@ -157,9 +157,9 @@ def model_name(container: Mapping[str, object], default: str) -> str:
     """The name under which the engine serves: the container's argument, else its image."""
     env = container.get("env") or ()
     assert isinstance(env, list | tuple)
-    told = next((one.get("value", "") for one in env if one["name"] == "AIM_MODEL_ID"), "")
+    reported = next((one.get("value", "") for one in env if one["name"] == "AIM_MODEL_ID"), "")
     image = str(container.get("image", ""))
-    return told or image.rsplit("/", 1)[-1].split(":", maxsplit=1)[0] or default
+    return reported or image.rsplit("/", 1)[-1].split(":", maxsplit=1)[0] or default
 
 
 def _object(api_version: str, kind: str, metadata: JsonObject, spec: JsonObject) -> JsonObject:
@@ -277,28 +277,28 @@ def _resource_trigger(metric: JsonObject, _: JsonObject) -> JsonObject:
 def _external_trigger(metric: JsonObject, _: JsonObject) -> JsonObject:
     external = metric.get("external") or {}
     source = external.get("metric") or {}
-    told = {
+    reported = {
         "serverAddress": source.get("serverAddress", ""),
         "query": source.get("query", ""),
         "threshold": str((external.get("target") or {}).get("value", 0)),
     }
     if source.get("namespace"):
-        told["namespace"] = source["namespace"]
-    return {"type": source.get("backend", "prometheus"), "metadata": told}
+        reported["namespace"] = source["namespace"]
+    return {"type": source.get("backend", "prometheus"), "metadata": reported}
 
 
 def _pod_trigger(metric: JsonObject, meta: JsonObject) -> JsonObject:
     pod_metric = metric.get("podmetric") or {}
     source = pod_metric.get("metric") or {}
     where = f'namespace="{meta["namespace"]}", deployment="{meta["name"]}"'
-    told = {
+    reported = {
         "metricQuery": f"sum({source.get('query', '')}{{{where}}})",
         "targetValue": str((pod_metric.get("target") or {}).get("value", 0)),
         "scalerAddress": source.get("serverAddress") or _SCALER,
     }
     if source.get("operationOverTime"):
-        told["operationOverTime"] = source["operationOverTime"]
-    return {"type": "external", "metadata": told}
+        reported["operationOverTime"] = source["operationOverTime"]
+    return {"type": "external", "metadata": reported}
 
 
 _TRIGGERS: Final = {"Resource": _resource_trigger, "External": _external_trigger, "PodMetric": _pod_trigger}

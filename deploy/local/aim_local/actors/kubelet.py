@@ -11,7 +11,7 @@ from typing import Final, final
 
 import structlog
 
-from aim_local.actors.failures import Ending, Failure, Role, Wanted, WantedFailures
+from aim_local.actors.failures import Ending, Failure, Role, WantedFailure, WantedFailures
 from aim_local.actors.objects import condition, is_going, now_text, timed, uid_of
 from aim_local.actors.programs import ContainerKey, ContainerLog, ContainerLogs, Execution, role_of, run_program
 from aim_local.actors.runtime import Informer, Workers, Writer
@@ -59,7 +59,7 @@ def running(pod: JsonObject, now: str, *, ready: bool, past: Past = NO_PAST) -> 
     return _status(pod, now, "Running", ready=ready, containers=containers)
 
 
-def ended(pod: JsonObject, now: str, ending: Ending, past: Past = NO_PAST) -> JsonObject:
+def ended_status(pod: JsonObject, now: str, ending: Ending, past: Past = NO_PAST) -> JsonObject:
     """The containers ended and are not started again."""
     phase = "Failed" if ending.code else "Succeeded"
     state = {"terminated": terminated(pod, ending, now)}
@@ -192,13 +192,13 @@ async def resolve_environment(client: KubeClient, namespace: str, container: Jso
     variables: dict[str, str] = {}
     for entry in container.get("env") or ():
         source = entry.get("valueFrom")
-        value = await _referenced(client, namespace, source) if source else entry.get("value", "")
+        value = await _reference_problem(client, namespace, source) if source else entry.get("value", "")
         if value is not None:
             variables[entry["name"]] = value
     return variables
 
 
-async def _referenced(client: KubeClient, namespace: str, source: JsonObject) -> str | None:
+async def _reference_problem(client: KubeClient, namespace: str, source: JsonObject) -> str | None:
     for member, kind, noun in (("secretKeyRef", SECRET, "secret"), ("configMapKeyRef", CONFIG_MAP, "configmap")):
         reference = source.get(member)
         if reference is None:
@@ -299,7 +299,7 @@ class PodRun:
         await self._start(env)
 
     @property
-    def _wanted(self) -> Wanted | None:
+    def _wanted(self) -> WantedFailure | None:
         """What should go wrong, as asked for at this moment."""
         return self._node.failures.of_pod(self._node.pods.get(self._key) or self._pod, self._role)
 
@@ -319,7 +319,7 @@ class PodRun:
         backoff = Backoff(base=self._node.settings.retry_delay, cap=_LONGEST_RETRY)
         until = time.monotonic() + backoff.nominal(self._attempts)
         while self._wanted == suffered and (left := until - time.monotonic()) > 0:
-            await self._node.failures.changed(left)
+            await self._node.failures.wait_changed(left)
 
     async def _pull(self) -> None:
         images = [container.get("image", "") for container in self._pod["spec"]["containers"]]
@@ -383,7 +383,7 @@ class PodRun:
             if ending is None:
                 return await self._report(evicted(self._pod, now_text()))
             if not self._restarts_after(ending):
-                return await self._report(ended(self._pod, now_text(), ending, past))
+                return await self._report(ended_status(self._pod, now_text(), ending, past))
             past = Past(past.restarts + 1, terminated(self._pod, ending, now_text()))
             await self._report(crash_looping(self._pod, now_text(), past))
             name = self._pod["spec"]["containers"][0]["name"]
@@ -425,15 +425,15 @@ class PodRun:
                 await self._report(running(self._pod, now_text(), ready=is_ready, past=past))
                 # What was asked for while the status was written is not to be missed.
                 continue
-            await self._node.failures.changed(left if left > 0 else None)
+            await self._node.failures.wait_changed(left if left > 0 else None)
 
-    async def _until_other(self, wanted: Wanted, until: float | None) -> None:
+    async def _until_other(self, wanted: WantedFailure, until: float | None) -> None:
         """Wait until something else is asked for, or the time has come."""
         while self._wanted == wanted:
             left = None if until is None else until - time.monotonic()
             if left is not None and left <= 0:
                 return
-            await self._node.failures.changed(left)
+            await self._node.failures.wait_changed(left)
 
     def _restarts_after(self, ending: Ending) -> bool:
         policy = self._pod["spec"].get("restartPolicy", "Always")
@@ -490,7 +490,7 @@ class Kubelet:
     async def _confirm_end(self, pod: JsonObject) -> None:
         """Pods that were given time to end are gone when the kubelet says that they have."""
         if _phase(pod) not in _ENDED:
-            await self._node.writer.status(POD, pod, ended(pod, now_text(), _STOPPED))
+            await self._node.writer.status(POD, pod, ended_status(pod, now_text(), _STOPPED))
         await self._node.writer.remove_ended(pod)
 
     async def _play(self, key: Key) -> None:

@@ -37,7 +37,7 @@ class ContainerKey(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedLines:
     """Which lines, and how.
 
     Attributes:
@@ -51,7 +51,7 @@ class Wanted:
     stamped: bool = False
 
 
-_ALL: Final = Wanted()
+_ALL: Final = WantedLines()
 
 
 @dataclass(slots=True)
@@ -94,14 +94,14 @@ class ContainerLog:
         self._closed = True
         self._notify()
 
-    def read(self, wanted: Wanted = _ALL, limit_bytes: int | None = None) -> bytes:
+    def read(self, wanted: WantedLines = _ALL, limit_bytes: int | None = None) -> bytes:
         """The log so far, cut to a number of bytes from the start."""
         lines = [line for line in self._lines if wanted.since is None or line.at >= wanted.since]
         if wanted.tail is not None:
             lines = lines[-wanted.tail :] if wanted.tail else []
-        return b"".join(_shown(line, wanted) for line in lines)[:limit_bytes]
+        return b"".join(_line_bytes(line, wanted) for line in lines)[:limit_bytes]
 
-    async def follow(self, wanted: Wanted = _ALL) -> AsyncIterator[bytes]:
+    async def follow(self, wanted: WantedLines = _ALL) -> AsyncIterator[bytes]:
         """The log so far, then what is printed, until the container ends."""
         position = self._position()
         yield self.read(wanted)
@@ -120,21 +120,21 @@ class ContainerLog:
         """The last line, counted from the first that was ever written, and how much of it there is."""
         return self._dropped + len(self._lines) - 1, len(self._lines[-1].text) if self._lines else 0
 
-    def _fresh(self, position: tuple[int, int], wanted: Wanted) -> bytes:
+    def _fresh(self, position: tuple[int, int], wanted: WantedLines) -> bytes:
         number, length = position
         begin = max(0, number - self._dropped)
         rest = b""
         if begin == number - self._dropped and self._lines:
             # The rest of a line that was printed in part.
             rest, begin = bytes(self._lines[begin].text[length:]), begin + 1
-        return rest + b"".join(_shown(line, wanted) for line in islice(self._lines, begin, None))
+        return rest + b"".join(_line_bytes(line, wanted) for line in islice(self._lines, begin, None))
 
     def _notify(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
 
 
-def _shown(line: _Line, wanted: Wanted) -> bytes:
+def _line_bytes(line: _Line, wanted: WantedLines) -> bytes:
     stamp = f"{line.at:%Y-%m-%dT%H:%M:%S.%f}000Z ".encode() if wanted.stamped else b""
     return stamp + bytes(line.text)
 

@@ -18,7 +18,7 @@ from controller_runtime.kube.reflector import Bookmark, Delete, Reflector, Resta
 from controller_runtime.reconcile.queue import TokenBucket, WorkQueue
 
 Listener: TypeAlias = Callable[[Key, JsonObject], None]
-"""Told the key and the content of an object that appeared, changed or went away (then its last content)."""
+"""Takes the key and the content of an object that appeared, changed or went away (then its last content)."""
 Grouping: TypeAlias = Callable[[JsonObject], tuple[str, ...]]
 _NOTHING: Mapping[Key, JsonObject] = MappingProxyType({})
 _REMEMBERED: Final = 4096
@@ -62,7 +62,7 @@ class Informer:
         if uid_of(obj) not in self._gone and (held is None or _version(held) < _version(obj)):
             self._store(obj)
 
-    def _seen(self, obj: JsonObject) -> bool:
+    def _has_seen(self, obj: JsonObject) -> bool:
         """Whether a write of our own brought this version, or a later one, already."""
         held = self.objects.get(Key.of(obj))
         return held is not None and uid_of(held) == uid_of(obj) and _version(held) >= _version(obj)
@@ -78,7 +78,7 @@ class Informer:
             async for event in events:
                 match event:
                     case Upsert(obj):
-                        if not self._seen(obj):
+                        if not self._has_seen(obj):
                             self._store(obj)
                     case Delete(obj):
                         self._drop(obj)
@@ -96,7 +96,7 @@ class Informer:
         self.objects[key] = obj
         for name in self._group_by(obj) if self._group_by is not None else ():
             self._groups[name][key] = obj
-        self._tell(key, obj)
+        self._notify(key, obj)
 
     def _drop(self, obj: JsonObject) -> None:
         key, held = Key.of(obj), self.objects.get(Key.of(obj))
@@ -107,7 +107,7 @@ class Informer:
             # Its successor, which a write of our own brought before.
             return
         self._leave(key)
-        self._tell(key, self.objects.pop(key, obj))
+        self._notify(key, self.objects.pop(key, obj))
 
     def _leave(self, key: Key) -> None:
         held = self.objects.get(key)
@@ -119,7 +119,7 @@ class Informer:
             if not members:
                 del self._groups[name]
 
-    def _tell(self, key: Key, obj: JsonObject) -> None:
+    def _notify(self, key: Key, obj: JsonObject) -> None:
         for listener in self._listeners:
             listener(key, obj)
 
@@ -135,7 +135,7 @@ _AT_ONCE: Final = 32
 """Keys that one actor handles at a time; were it all, no pods would run before all are made."""
 
 Handler: TypeAlias = Callable[[Key], Awaitable[float | None]]
-"""Brings the world of one key in order; returns the seconds after which to look again, if time alone matters."""
+"""Reconciles the object of one key; returns the seconds after which to look again, if time alone matters."""
 
 
 @final

@@ -104,8 +104,8 @@ def variables(weights: Weights, hub_url: str, own: Mapping[str, str], source: st
     if weights is Weights.SOURCE or any(own.get(name) for name in _CHOICES):
         return dict(own)
     given = {"HF_ENDPOINT": hub_url, **_PROGRESS} if weights is Weights.HUB and source.startswith(_HUB_SCHEME) else {}
-    told = own.get("EXPECTED_SIZE_BYTES", "")
-    expected = min(int(told), hub.WEIGHTS) if told.isdecimal() else hub.WEIGHTS
+    reported = own.get("EXPECTED_SIZE_BYTES", "")
+    expected = min(int(reported), hub.WEIGHTS) if reported.isdecimal() else hub.WEIGHTS
     return {**(given or _SIMULATED), **own, "EXPECTED_SIZE_BYTES": str(expected)}
 
 

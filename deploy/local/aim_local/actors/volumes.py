@@ -65,7 +65,7 @@ def volume_for(claim: JsonObject, storage_class: str) -> JsonObject:
         "kind": PERSISTENT_VOLUME.kind,
         "metadata": {"name": volume_name(claim), "annotations": {PROVISIONED_BY: PROVISIONER}},
         "spec": {
-            "capacity": asked(claim),
+            "capacity": asked_capacity(claim),
             "accessModes": modes(claim),
             "persistentVolumeReclaimPolicy": "Delete",
             "volumeMode": "Filesystem",
@@ -117,7 +117,7 @@ def is_bound(claim: JsonObject) -> bool:
     return (claim.get("status") or {}).get("phase") == "Bound"
 
 
-def asked(claim: JsonObject) -> JsonObject:
+def asked_capacity(claim: JsonObject) -> JsonObject:
     """The capacity that a claim asks for."""
     return {"storage": ((claim["spec"].get("resources") or {}).get("requests") or {}).get("storage", "1Gi")}
 
@@ -215,13 +215,13 @@ class Volumes:
 
     async def _grow(self, claim: JsonObject, volume: JsonObject) -> None:
         """A claim that asks for more gets it; the file system grows with the volume."""
-        if asked(claim) == claim["status"].get("capacity") or is_going(volume):
+        if asked_capacity(claim) == claim["status"].get("capacity") or is_going(volume):
             return
         await asyncio.sleep(self._settings.delay)
-        change = {"spec": {"capacity": asked(claim)}}
+        change = {"spec": {"capacity": asked_capacity(claim)}}
         self._volumes.put_if(await self._writer.patch(PERSISTENT_VOLUME, volume, change))
         status = {name: claim["status"][name] for name in ("phase", "accessModes") if name in claim["status"]}
-        wanted = {**status, "capacity": asked(claim)}
+        wanted = {**status, "capacity": asked_capacity(claim)}
         self._claims.put_if(await self._writer.status(PERSISTENT_VOLUME_CLAIM, claim, wanted))
 
     async def _remove(self, key: Key, volume: JsonObject) -> None:

@@ -84,7 +84,7 @@ class DebugApi:
         self._handlers: dict[tuple[str, str], _Handler] = {
             ("GET", "/debug/requests"): self._report,
             ("DELETE", "/debug/requests"): self._reset,
-            ("GET", "/debug/store"): self._kept,
+            ("GET", "/debug/store"): self._memory_page,
             ("POST", "/debug/compact"): self._compact,
             ("GET", "/debug/faults"): self._list_faults,
             ("POST", "/debug/faults"): self._add_fault,
@@ -109,31 +109,31 @@ class DebugApi:
         self._log.reset()
         return json_response(self._log.report())
 
-    async def _kept(self, _request: Request) -> Response:
-        return json_response({name: asdict(kept) for name, kept in self._store.kept().items()})
+    async def _memory_page(self, _request: Request) -> Response:
+        return json_response({name: asdict(kept) for name, kept in self._store.memory().items()})
 
     async def _compact(self, _request: Request) -> Response:
         self._store.compact()
         return json_response({"revision": self._store.revision})
 
     async def _list_faults(self, _request: Request) -> Response:
-        return json_response([_shown(one) for one in self._faults.armed])
+        return json_response([_rule_json(one) for one in self._faults.armed])
 
     async def _add_fault(self, request: Request) -> Response:
         try:
             rule = FaultRule.model_validate_json(await request.body())
         except ValidationError as error:
             raise status.bad_request(f"the fault rule can't be read: {error}") from error
-        return json_response(_shown(self._faults.add(pinned(rule, self._store.revision))), 201)
+        return json_response(_rule_json(self._faults.add(pinned(rule, self._store.revision))), 201)
 
     async def _remove_faults(self, request: Request) -> Response:
         named = request.query.get("id", "")
         if named and not named.isdigit():
             raise status.bad_request(f"fault rules have numbers, not {named!r}: GET /debug/faults names them")
         self._faults.remove(int(named) if named else None)
-        return json_response([_shown(one) for one in self._faults.armed])
+        return json_response([_rule_json(one) for one in self._faults.armed])
 
 
-def _shown(armed: Armed) -> JsonObject:
+def _rule_json(armed: Armed) -> JsonObject:
     rule = armed.rule.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     return {"id": armed.id, "matched": armed.matched, "struck": armed.struck, "rule": rule}

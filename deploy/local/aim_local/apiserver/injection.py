@@ -10,7 +10,7 @@ from aim_local.apiserver import status
 from aim_local.apiserver.faults import Crash, Fault, Faults, Latency, Phase, Refusal, Reset, Silence, Stale, Subject
 from aim_local.apiserver.http import Handler, Request
 from aim_local.apiserver.requestinfo import parse_target, user_agent, verb_of
-from aim_local.serving import break_off, gone
+from aim_local.serving import break_off, wait_gone
 
 _WRITES: Final = frozenset({"create", "update", "patch", "apply", "delete", "deletecollection"})
 _REASONS: Final = {
@@ -106,7 +106,7 @@ def _refusal(fault: Refusal) -> status.ApiError:
 
 async def _hang_up(request: Request) -> None:
     break_off(request)
-    await gone(request)
+    await wait_gone(request)
     raise ConnectionAbortedError("a fault rule broke the connection")
 
 

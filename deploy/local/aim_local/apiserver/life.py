@@ -154,8 +154,10 @@ class Life:
 
     def _restore_status(self, resource: ResourceType, stored: Version, status: JsonObject, applied_by: str) -> None:
         if not applied_by:
-            told = {**stored.copy(), "status": status}
-            self._writer.update(resource, stored.key, told, WriteContext(_MANAGER, FieldValidation.STRICT), "status")
+            reported = {**stored.copy(), "status": status}
+            self._writer.update(
+                resource, stored.key, reported, WriteContext(_MANAGER, FieldValidation.STRICT), "status"
+            )
             return
         applied = {
             "apiVersion": resource.api_version,

@@ -99,7 +99,7 @@ def list_options(request: Request, resource: ResourceType, target: Target) -> Li
 def _version_match(text: str) -> VersionMatch:
     if text not in set(VersionMatch):
         detail = 'supported values: "Exact", "NotOlderThan", ""'
-        raise _refused(FieldError("resourceVersionMatch", FieldErrorKind.NOT_SUPPORTED, detail, text))
+        raise _refusal(FieldError("resourceVersionMatch", FieldErrorKind.NOT_SUPPORTED, detail, text))
     return VersionMatch(text)
 
 
@@ -126,10 +126,10 @@ def _check_initial_events(initial: bool | None, match: VersionMatch) -> None:
 
 
 def _forbidden(path: str, detail: str) -> status.ApiError:
-    return _refused(FieldError(path, FieldErrorKind.FORBIDDEN, detail))
+    return _refusal(FieldError(path, FieldErrorKind.FORBIDDEN, detail))
 
 
-def _refused(error: FieldError) -> status.ApiError:
+def _refusal(error: FieldError) -> status.ApiError:
     return status.invalid_options("ListOptions", error)
 
 

@@ -95,7 +95,7 @@ class ResourceApi:
         code: int = 200,
         context: WriteContext | None = None,
     ) -> Response:
-        response = _written(self._presenter(resource, request).one(version), code)
+        response = _response(self._presenter(resource, request).one(version), code)
         for text in context.warnings if context is not None else ():
             response.headers.append("warning", f"299 - {orjson.dumps(text).decode()}")
         return response
@@ -106,7 +106,7 @@ class ResourceApi:
 
     async def _list(self, resource: ResourceType, target: Target, request: Request) -> Response:
         options = list_options(request, resource, target)
-        return _written(self._reader.list(resource, options, self._presenter(resource, request)))
+        return _response(self._reader.list(resource, options, self._presenter(resource, request)))
 
     async def _watch(self, resource: ResourceType, target: Target, request: Request) -> Response:
         options = list_options(request, resource, target)
@@ -183,7 +183,7 @@ class ResourceApi:
         listed = self._reader.list(resource, selection, presenter)
         for version in self._reader.select(resource, selection):
             self._deleter.delete(resource, version.key, options)
-        return _written(listed)
+        return _response(listed)
 
     async def _delete_options(self, request: Request) -> DeleteOptions:
         body = await request.body()
@@ -245,7 +245,7 @@ class ResourceApi:
         return decode(await request.body(), request.headers.get("content-type", ""))
 
 
-def _written(body: bytes, code: int = 200) -> Response:
+def _response(body: bytes, code: int = 200) -> Response:
     return Response(body, code, media_type=JSON)
 
 

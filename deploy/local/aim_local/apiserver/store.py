@@ -201,7 +201,7 @@ class Watcher:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class MemoryUse:
     """What is in memory: objects and former versions, in numbers and bytes of JSON."""
 
     objects: int
@@ -251,10 +251,10 @@ class Collection:
         self.size -= event.size
         return event.size
 
-    def kept(self) -> Kept:
+    def memory(self) -> MemoryUse:
         """What this collection has in memory."""
         objects = sum(len(version.raw) for version in self.objects.values())
-        return Kept(len(self.objects), objects, len(self.events), self.size)
+        return MemoryUse(len(self.objects), objects, len(self.events), self.size)
 
     def since(self, revision: int) -> list[Event]:
         """The events after a revision that is not below the floor."""
@@ -363,9 +363,9 @@ class Store:
                 return
             size -= oldest.drop_oldest()
 
-    def kept(self) -> dict[str, Kept]:
+    def memory(self) -> dict[str, MemoryUse]:
         """What is in memory, by storage."""
-        return {name: collection.kept() for name, collection in sorted(self._collections.items())}
+        return {name: collection.memory() for name, collection in sorted(self._collections.items())}
 
     def _publish(
         self, storage: str, collection: Collection, kind: EventType, version: Version, previous: Version | None

@@ -53,7 +53,7 @@ class Writer:
         Raises:
             ApiError: the object is refused.
         """
-        resource, obj = self._stored(resource, obj)
+        resource, obj = self._stored_form(resource, obj)
         if obj["metadata"].get("resourceVersion"):
             raise status.internal("resourceVersion should not be set on objects to be created")
         self._place(resource, key, obj)
@@ -69,7 +69,7 @@ class Writer:
             ApiError: the object does not exist, was changed meanwhile, or is refused.
         """
         live = self.live(resource, key)
-        resource, obj = self._stored(resource, obj)
+        resource, obj = self._stored_form(resource, obj)
         self._place(resource, key, obj)
         self._check_preconditions(resource, live, obj)
         self._shape(resource, obj, context)
@@ -83,7 +83,7 @@ class Writer:
         Raises:
             ApiError: a conflict with another manager, or the merged object is refused.
         """
-        resource, config = self._stored(resource, config)
+        resource, config = self._stored_form(resource, config)
         named = f"{config['metadata'].get('namespace', '')}/{config['metadata'].get('name', '')}"
         self._place(resource, key, config)
         live = self._store.get(resource.storage, key)
@@ -258,7 +258,7 @@ class Writer:
             customtypes.establish(crd, self._clock())
         return errors
 
-    def _stored(self, resource: ResourceType, given: JsonObject) -> tuple[ResourceType, JsonObject]:
+    def _stored_form(self, resource: ResourceType, given: JsonObject) -> tuple[ResourceType, JsonObject]:
         """The object in the form that is stored, and the type of that form."""
         obj = self._typed(resource, given)
         if resource.to_storage is None:

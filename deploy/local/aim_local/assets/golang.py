@@ -112,7 +112,9 @@ class Go:
         )
         if ran.returncode:
             why = reason(ran.stdout + ran.stderr)
-            raise AssetError(f"{what} {wrapper.version} can't be had: {why} ({_shown(command)} in {wrapper.folder})")
+            raise AssetError(
+                f"{what} {wrapper.version} can't be had: {why} ({_shown_command(command)} in {wrapper.folder})"
+            )
         return ran.stdout
 
 
@@ -127,5 +129,5 @@ def reason(output: str) -> str:
     return f"{lines[-1][:_LONGEST] if lines else 'no output'}; {_OTHERWISE}"
 
 
-def _shown(command: Sequence[str]) -> str:
+def _shown_command(command: Sequence[str]) -> str:
     return f"go {' '.join(command[1:3])} …"

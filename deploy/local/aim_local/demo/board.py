@@ -14,7 +14,7 @@ from aim_local.demo.summary import Mood, Summary, summarise
 from controller_runtime import JsonObject, Key, KubeClient
 from controller_runtime.kube.kinds import ResourceKind
 
-SHOWN: Final[tuple[ResourceKind, ...]] = (
+PREDICATES: Final[tuple[ResourceKind, ...]] = (
     kinds.AIM_SERVICE,
     kinds.AIM_MODEL,
     kinds.AIM_SERVICE_TEMPLATE,
@@ -35,7 +35,7 @@ COUNTED: Final[tuple[ResourceKind, ...]] = (
 """Kinds of the catalogue, of which only the number in each state is shown."""
 
 OnChange: TypeAlias = Callable[[str, Key, Summary | None], None]
-"""Told the kind, the key and the new summary of an object; None when it is gone."""
+"""Takes the kind, the key and the new summary of an object; None when it is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Board:
 
     def __init__(self, client: KubeClient, namespace: str) -> None:
         self._namespace = namespace
-        self._informers = {kind.kind: Informer(client, kind) for kind in (*SHOWN, *COUNTED)}
+        self._informers = {kind.kind: Informer(client, kind) for kind in (*PREDICATES, *COUNTED)}
         self._summaries: dict[tuple[str, Key], Summary] = {}
         self._changed = asyncio.Event()
         self._listeners: list[OnChange] = []
@@ -72,18 +72,18 @@ class Board:
         """All objects of a kind."""
         return list(self._informers[kind].objects.values())
 
-    async def changed(self) -> None:
+    async def wait_changed(self) -> None:
         """Wait for the next change."""
         await self._changed.wait()
 
     async def until(self, holds: Callable[[], bool]) -> None:
         """Wait until something holds that depends on the board."""
         while not holds():
-            await self.changed()
+            await self.wait_changed()
 
     def lines(self) -> Iterator[Line]:
         """What to show now."""
-        for kind in SHOWN:
+        for kind in PREDICATES:
             for key in sorted(self._informers[kind.kind].objects):
                 summary = self._summaries[kind.kind, key]
                 # The line of a Job stands for its pods that ended well.

@@ -34,7 +34,7 @@ async def while_kept_alive(stack: Stack, console: Console, story: Coroutine[Any,
 async def _keep(process: Supervised, stack: Stack, console: Console) -> None:
     starts: deque[float] = deque(maxlen=_MOST)
     while True:
-        await process.ended()
+        await process.wait_ended()
         if process.name in stack.cluster.irreplaceable:
             raise process.failure(f"{process.ending}, and all objects are lost with it")
         if len(starts) == _MOST and time.monotonic() - starts[0] < _WITHIN_SECONDS:

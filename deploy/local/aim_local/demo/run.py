@@ -17,13 +17,14 @@ from rich.table import Table
 
 from aim_domain import labels
 from aim_domain.kinds import AIM_SERVICE, GATEWAY, HTTP_ROUTE, kind_of
+from aim_domain.services import SERVICES
 from aim_local.demo.board import COUNTED, Board
 from aim_local.demo.keeping import while_kept_alive
 from aim_local.demo.summary import complaints
 from aim_local.demo.view import showing
 from aim_local.node import NodeSettings
 from aim_local.node.platform import NodePlatform
-from aim_local.stack import SERVICES, ClusterKind, Stack, StackSettings
+from aim_local.stack import ClusterKind, Stack, StackSettings
 from aim_local.supervision.process import Row
 from controller_runtime import JsonObject, Key, KubeClient, dumps, loads
 from controller_runtime.kube.config import from_kubeconfig
@@ -302,8 +303,8 @@ async def _show_story(console: Console, nats_url: str) -> None:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "aim_cli", *words, env=environment, stdout=asyncio.subprocess.PIPE
     )
-    told, _ = await process.communicate()
-    shown = f"\naim {' '.join(words)}\n{told.decode()}"
+    reported, _ = await process.communicate()
+    shown = f"\naim {' '.join(words)}\n{reported.decode()}"
     console.print(shown, highlight=False, markup=False, soft_wrap=True, end="")
 
 
@@ -355,7 +356,7 @@ Everything stays up until Ctrl-C; what is killed is started again. In another te
   curl {stack.failures_url}    # the same by rules: docs/development/actors.md
   kill -9 PID    # of any process in the table above; only the end of control-plane ends the demo
 
-Each service answers /healthz, /readyz, /metrics, /debug/world and /debug/queue at:
+Each service answers /healthz, /readyz, /metrics, /debug/cache and /debug/queue at:
 
 {probes}
 

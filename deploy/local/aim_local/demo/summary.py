@@ -43,7 +43,7 @@ def complaints(obj: JsonObject) -> str:
     return "\n".join(f"  {one['type']}: {_reason(one)}" for one in conditions if one["status"] != "True")
 
 
-def _made(state: str, why: str = "") -> Summary:
+def _summary_of(state: str, why: str = "") -> Summary:
     mood = Mood.GOOD if state in _GOOD else Mood.BAD if state in _BAD else Mood.WAITING
     return Summary(state, why if len(why) <= _LONGEST else f"{why[: _LONGEST - 1]}…", mood)
 
@@ -53,14 +53,14 @@ def _own(obj: JsonObject) -> Summary:
     status = obj.get("status") or {}
     state = str(status.get("status") or "Pending")
     if state in _GOOD:
-        return _made(state, _finding(obj))
+        return _summary_of(state, _finding(obj))
     lacking = [one for one in _conditions(status) if one["status"] != "True"]
     # Ready only repeats what another one says, which knows it better.
     ready = next((one.get("reason") for one in lacking if one["type"] == "Ready"), None)
     others = [one for one in lacking if one["type"] != "Ready"]
     specific = [one for one in others if one.get("reason") == ready] or others or lacking
     why = f"{specific[0]['type']}: {_reason(specific[0])}" if specific else ""
-    return _made(state, " ".join(filter(None, (_progress(status), why))))
+    return _summary_of(state, " ".join(filter(None, (_progress(status), why))))
 
 
 def _finding(obj: JsonObject) -> str:
@@ -83,8 +83,8 @@ def _progress(status: JsonObject) -> str:
 def _inference_service(obj: JsonObject) -> Summary:
     ready = _condition(obj, "Ready")
     if ready is None:
-        return _made("Pending")
-    return _made("Ready" if ready["status"] == "True" else "Starting", _reason(ready))
+        return _summary_of("Pending")
+    return _summary_of("Ready" if ready["status"] == "True" else "Starting", _reason(ready))
 
 
 def _route(obj: JsonObject) -> Summary:
@@ -92,10 +92,10 @@ def _route(obj: JsonObject) -> Summary:
     conditions = [one for parent in parents for one in parent.get("conditions") or ()]
     accepted = next((one for one in conditions if one["type"] == "Accepted"), None)
     if accepted is None:
-        return _made("Pending", "no gateway has accepted it yet")
+        return _summary_of("Pending", "no gateway has accepted it yet")
     unresolved = [one for one in conditions if one["status"] != "True"]
     why = _reason(unresolved[0]) if unresolved else _paths(obj)
-    return _made("Accepted" if accepted["status"] == "True" else "Refused", why)
+    return _summary_of("Accepted" if accepted["status"] == "True" else "Refused", why)
 
 
 def _paths(route: JsonObject) -> str:
@@ -107,8 +107,8 @@ def _job(obj: JsonObject) -> Summary:
     for type_ in ("Complete", "Failed"):
         ended = _condition(obj, type_)
         if ended is not None and ended["status"] == "True":
-            return _made(type_, _reason(ended) if type_ == "Failed" else "")
-    return _made("Active" if (obj.get("status") or {}).get("active") else "Pending")
+            return _summary_of(type_, _reason(ended) if type_ == "Failed" else "")
+    return _summary_of("Active" if (obj.get("status") or {}).get("active") else "Pending")
 
 
 def _pod(obj: JsonObject) -> Summary:
@@ -117,16 +117,16 @@ def _pod(obj: JsonObject) -> Summary:
     for one in status.get("containerStatuses") or ():
         waiting = (one.get("state") or {}).get("waiting")
         if waiting:
-            return _made(waiting["reason"], waiting.get("message", ""))
+            return _summary_of(waiting["reason"], waiting.get("message", ""))
     ready = _condition(obj, "Ready")
     if phase == "Running" and ready is not None and ready["status"] != "True":
-        return _made("Starting")
-    return _made(phase, _reason(ready) if phase == "Failed" and ready else "")
+        return _summary_of("Starting")
+    return _summary_of(phase, _reason(ready) if phase == "Failed" and ready else "")
 
 
 def _claim(obj: JsonObject) -> Summary:
     size = (((obj["spec"].get("resources") or {}).get("requests")) or {}).get("storage", "")
-    return _made(str((obj.get("status") or {}).get("phase") or "Pending"), size)
+    return _summary_of(str((obj.get("status") or {}).get("phase") or "Pending"), size)
 
 
 _TELLERS: Final[Mapping[str, _Teller]] = MappingProxyType(

@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from aim_local.demo.board import SHOWN, Board
+from aim_local.demo.board import PREDICATES, Board
 from aim_local.demo.summary import Summary
 from controller_runtime import Key
 
@@ -29,7 +29,7 @@ _SHORT: Final = {
     "AIMClusterServiceTemplate": "ClusterTemplates",
 }
 """Kinds whose names leave no room for the rest."""
-_LINE_KINDS: Final = frozenset(kind.kind for kind in SHOWN)
+_LINE_KINDS: Final = frozenset(kind.kind for kind in PREDICATES)
 
 
 @asynccontextmanager
@@ -66,7 +66,7 @@ async def _table(board: Board, console: Console) -> AsyncIterator[None]:
             while True:
                 live.update(_drawn(board, time.monotonic() - begun, console.width), refresh=True)
                 await asyncio.sleep(_LEAST_SECONDS)
-                await board.changed()
+                await board.wait_changed()
 
         async with asyncio.TaskGroup() as group:
             drawing = group.create_task(draw())

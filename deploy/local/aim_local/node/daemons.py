@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, final
 
 from aim_local.node.requirements import NodeError
-from aim_local.supervision.logs import last_lines, telling
+from aim_local.supervision.logs import informative, last_lines
 
 _POLL: Final = 0.1
 _PATIENCE: Final = 10.0
@@ -123,7 +123,7 @@ class Daemons:
 
     def _failure(self, name: str, what: str) -> NodeError:
         log = self._logs / f"{name}.log"
-        quoted = "\n".join(telling(last_lines(log)))
+        quoted = "\n".join(informative(last_lines(log)))
         return NodeError(f"{name} {what}; its log {log} ends with:\n{quoted or '(nothing)'}")
 
 

@@ -198,7 +198,7 @@ class Engine:
                     self._first_token.observe(time.monotonic() - begun)
             yield word
 
-    def ended(self, reason: str) -> None:
+    def count_end(self, reason: str) -> None:
         """Count a request that ended."""
         with self._changed:
             self._ended[reason] += 1
@@ -340,10 +340,10 @@ class Handler(BaseHTTPRequestHandler):
                 self._stream(request, tokens) if request.is_stream else self._whole(request, tokens)
             except OSError:
                 # The client went away.
-                self.engine.ended("abort")
+                self.engine.count_end("abort")
                 self.close_connection = True
             else:
-                self.engine.ended(request.reason)
+                self.engine.count_end(request.reason)
 
     def _whole(self, request: Request, tokens: Iterator[str]) -> None:
         text = " ".join(tokens)

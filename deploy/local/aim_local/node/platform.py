@@ -16,13 +16,13 @@ from urllib.request import Request, urlopen
 
 import yaml
 
+from aim_domain.services import SERVICES
 from aim_local.assets import Program as Asset
 from aim_local.assets import find_toolset
 from aim_local.node.node import Node, Report
 from aim_local.node.requirements import NodeError
 from aim_local.node.settings import NodeSettings
 from aim_local.realcluster.audit import AuditLog, request_report
-from aim_local.stack.settings import SERVICES
 from aim_local.supervision.process import Row
 from controller_runtime import JsonObject, loads
 

@@ -16,6 +16,7 @@ import yaml
 
 from aim_local.assets import Program as Asset
 from aim_local.assets import Toolset
+from aim_local.control_plane_flags import apiserver_flags, component_flags, etcd_flags
 from aim_local.node.daemons import Daemon
 from aim_local.node.images import PAUSE_IMAGE
 from aim_local.node.keys import ADMIN, CONTROLLER_MANAGER, FRONT_PROXY, PROXY, SCHEDULER, Keys, node_user
@@ -72,30 +73,24 @@ class Programs:
         return Daemon("hub", (sys.executable, "-m", "aim_local.hub", host, port), ready, {})
 
     def etcd(self) -> Daemon:
-        """The store, which does not wait for the disk: a node's state does not outlive it."""
+        """The store."""
         client, peer = f"http://{LOOPBACK}:{_ETCD}", f"http://{LOOPBACK}:{_ETCD_PEER}"
-        flags = {
-            "name": "aim",
-            "data-dir": self.settings.run / "etcd",
-            "listen-client-urls": client,
-            "advertise-client-urls": client,
-            "listen-peer-urls": peer,
-            "initial-advertise-peer-urls": peer,
-            "initial-cluster": f"aim={peer}",
-            "unsafe-no-fsync": "true",
-            "log-level": "warn",
-        }
+        flags = etcd_flags(self.settings.run / "etcd", client, peer)
         return self._daemon(Asset.ETCD, flags, _answers(f"{client}/readyz"))
 
     def apiserver(self) -> Daemon:
         """The API server, with the admission and authorization of a cluster, and an aggregation layer."""
         keys, settings = self.keys, self.settings
         policy = self._file("audit-policy.yaml", POLICY)
-        flags: dict[str, object] = {
-            "etcd-servers": f"http://{LOOPBACK}:{_ETCD}",
-            "bind-address": settings.address,
-            "advertise-address": settings.address,
-            "secure-port": settings.server.rpartition(":")[2],
+        flags = {
+            **apiserver_flags(
+                etcd=f"http://{LOOPBACK}:{_ETCD}",
+                address=settings.address,
+                port=settings.server.rpartition(":")[2],
+                account_keys=keys.file("service-accounts.key"),
+                policy=policy,
+                log=settings.logs / "audit.log",
+            ),
             "tls-cert-file": keys.file("apiserver.crt"),
             "tls-private-key-file": keys.file("apiserver.key"),
             "client-ca-file": keys.file("ca.crt"),
@@ -103,7 +98,6 @@ class Programs:
             "kubelet-client-certificate": keys.file("apiserver-kubelet.crt"),
             "kubelet-client-key": keys.file("apiserver-kubelet.key"),
             "kubelet-certificate-authority": keys.file("ca.crt"),
-            "kubelet-preferred-address-types": "InternalIP",
             "requestheader-client-ca-file": keys.file("ca.crt"),
             "requestheader-allowed-names": FRONT_PROXY,
             "requestheader-username-headers": "X-Remote-User",
@@ -113,16 +107,9 @@ class Programs:
             "proxy-client-key-file": keys.file(f"{FRONT_PROXY}.key"),
             "enable-aggregator-routing": "true",
             "service-account-issuer": f"https://kubernetes.default.svc.{CLUSTER_DOMAIN}",
-            "service-account-key-file": keys.file("service-accounts.key"),
-            "service-account-signing-key-file": keys.file("service-accounts.key"),
             "service-cluster-ip-range": settings.services,
             "authorization-mode": "Node,RBAC",
             "enable-admission-plugins": "NodeRestriction,OwnerReferencesPermissionEnforcement",
-            "allow-privileged": "true",
-            "audit-policy-file": policy,
-            "audit-log-path": settings.logs / "audit.log",
-            "audit-log-maxsize": 4096,
-            "profiling": "false",
         }
         ready = _answers(f"{settings.server}/readyz", keys.trusting())
         return self._daemon(Asset.APISERVER, flags, ready)
@@ -131,7 +118,7 @@ class Programs:
         """All controllers but those of clouds and of networks of nodes; the HPA's looks often."""
         keys = self.keys
         flags = {
-            **self._component(CONTROLLER_MANAGER, _CONTROLLER_MANAGER),
+            **component_flags(keys.kubeconfig(CONTROLLER_MANAGER), LOOPBACK, _CONTROLLER_MANAGER),
             "controllers": "*,-node-ipam-controller,-cloud-node-lifecycle-controller,-node-route-controller,"
             "-service-lb-controller",
             "use-service-account-credentials": "true",
@@ -148,7 +135,7 @@ class Programs:
 
     def scheduler(self) -> Daemon:
         """The scheduler."""
-        flags = self._component(SCHEDULER, _SCHEDULER)
+        flags = component_flags(self.keys.kubeconfig(SCHEDULER), LOOPBACK, _SCHEDULER)
         ready = _answers(f"https://{LOOPBACK}:{_SCHEDULER}/healthz", _unverified())
         return self._daemon(Asset.SCHEDULER, flags, ready)
 
@@ -256,18 +243,6 @@ class Programs:
             "health-port": "0",
         }
         return self._daemon(Asset.KUBE_ROUTER, flags, lambda: "")
-
-    def _component(self, user: str, port: int) -> dict[str, object]:
-        config = self.keys.kubeconfig(user)
-        return {
-            "kubeconfig": config,
-            "authentication-kubeconfig": config,
-            "authorization-kubeconfig": config,
-            "leader-elect": "false",
-            "bind-address": LOOPBACK,
-            "secure-port": port,
-            "profiling": "false",
-        }
 
     def _daemon(self, asset: Asset, flags: Mapping[str, object], ready: Callable[[], str]) -> Daemon:
         arguments = [f"--{name}={value}" for name, value in flags.items()]

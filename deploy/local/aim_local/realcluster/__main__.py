@@ -51,11 +51,11 @@ async def _stay(settings: ClusterSettings) -> None:
             loop.add_signal_handler(number, task.cancel)
     begun = loop.time()
     async with RealCluster(settings, find_toolset()) as cluster:
-        typer.echo(_told(cluster, loop.time() - begun))
+        typer.echo(_summary(cluster, loop.time() - begun))
         await cluster.guard()
 
 
-def _told(cluster: RealCluster, seconds: float) -> str:
+def _summary(cluster: RealCluster, seconds: float) -> str:
     rows = [
         f"  {one.name:<24} pid {one.pid:<8} {one.start_seconds:5.1f} s  {one.url or '-':<26} {one.log}"
         for one in cluster.processes

@@ -19,7 +19,7 @@ from aim_local.realcluster.kinds import ROLES, WEBHOOKS
 from aim_local.realcluster.ports import Ports
 from aim_local.realcluster.programs import KEDA_NAMESPACE, KSERVE_NAMESPACE, Programs
 from aim_local.realcluster.settings import PERMISSIONS, ClusterSettings
-from aim_local.realcluster.users import SYSTEM_NAMESPACE, User, service_roles, status_updater
+from aim_local.realcluster.users import SYSTEM_NAMESPACE, USERS, service_roles, status_updater
 from aim_local.supervision.folder import OwnFolder
 from aim_local.supervision.process import Program, StackError, Supervised
 from controller_runtime import KubeClient
@@ -75,14 +75,16 @@ class RealCluster:
         """All processes in the order of their start."""
         return tuple(self._processes.values())
 
-    def kubeconfig_for(self, user: User | str) -> Path:
+    def kubeconfig_for(self, user: str) -> Path:
         """The kubeconfig of a user, by its short name.
 
         Raises:
             ValueError: there is no such user.
         """
         assert self._keys is not None, "the cluster has no kubeconfigs before it is entered"
-        return self._keys.kubeconfig(User(user))
+        if user not in USERS:
+            raise ValueError(f"no user {user} of this cluster; there are {', '.join(USERS)}")
+        return self._keys.kubeconfig(user)
 
     def __getitem__(self, name: str) -> Supervised:
         """A process by the name of its program, such as ``kube-apiserver``.
@@ -201,7 +203,7 @@ class RealCluster:
 
 
 async def _fail_at_end(process: Supervised) -> None:
-    await process.ended()
+    await process.wait_ended()
     raise process.failure(process.ending)
 
 

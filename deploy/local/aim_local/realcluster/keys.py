@@ -86,9 +86,9 @@ class Keys:
         """What the API server logs."""
         return self.settings.private / "audit-policy.json"
 
-    def kubeconfig(self, user: User) -> Path:
+    def kubeconfig(self, user: str) -> Path:
         """A user's."""
-        return self.settings.kubeconfig if user is User.ADMIN else self.settings.private / f"{user}.kubeconfig"
+        return self.settings.kubeconfig if user == User.ADMIN else self.settings.private / f"{user}.kubeconfig"
 
     def tls(self) -> ssl.SSLContext:
         """For clients of the servers."""

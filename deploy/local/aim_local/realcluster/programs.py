@@ -10,6 +10,7 @@ import aiohttp
 
 from aim_local.assets import Program as Asset
 from aim_local.assets import Toolset
+from aim_local.control_plane_flags import Flags, apiserver_flags, component_flags, etcd_flags
 from aim_local.ports import HOST
 from aim_local.realcluster.keys import Keys
 from aim_local.realcluster.ports import Ports
@@ -22,8 +23,6 @@ SERVICE_RANGE: Final = "10.96.0.0/16"
 """KServe makes a Service for each InferenceService; a /24 would end at 253 of them."""
 
 _PROBE_SECONDS: Final = 5.0
-_AUDIT_MEGABYTES: Final = 4096
-"""Before the log is rotated, which would end a count."""
 
 KSERVE_NAMESPACE: Final = "kserve"
 KEDA_NAMESPACE: Final = "keda"
@@ -44,46 +43,32 @@ class Programs:
         return f"https://{HOST}:{self.ports.apiserver}"
 
     def etcd(self) -> Program:
-        """The store. It does not wait for the disk: its data does not outlive the cluster."""
+        """The store."""
         client, peer = f"http://{HOST}:{self.ports.etcd}", f"http://{HOST}:{self.ports.etcd_peer}"
-        flags = {
-            "name": "aim",
-            "data-dir": self.settings.etcd,
-            "listen-client-urls": client,
-            "advertise-client-urls": client,
-            "listen-peer-urls": peer,
-            "initial-advertise-peer-urls": peer,
-            "initial-cluster": f"aim={peer}",
-            "unsafe-no-fsync": "true",
-            "log-level": "warn",
-        }
+        flags = etcd_flags(self.settings.etcd, client, peer)
         return self._program(Asset.ETCD, flags, http_probe(f"{client}/readyz"), client)
 
     def apiserver(self) -> Program:
         """The API server; ready when its bootstrap roles are there, too."""
         keys = self.keys
-        flags: dict[str, object] = {
-            "etcd-servers": f"http://{HOST}:{self.ports.etcd}",
-            "bind-address": HOST,
-            "advertise-address": HOST,
-            "secure-port": self.ports.apiserver,
+        flags = {
+            **apiserver_flags(
+                etcd=f"http://{HOST}:{self.ports.etcd}",
+                address=HOST,
+                port=self.ports.apiserver,
+                account_keys=keys.service_accounts,
+                policy=keys.audit_policy,
+                log=self.settings.audit_log,
+            ),
             # It would refuse to publish a loopback address as the endpoint of the Service `kubernetes`.
             "endpoint-reconciler-type": "none",
             "tls-cert-file": keys.certificate,
             "tls-private-key-file": keys.private_key,
             "service-cluster-ip-range": SERVICE_RANGE,
             "service-account-issuer": "https://kubernetes.default.svc",
-            "service-account-key-file": keys.service_accounts,
-            "service-account-signing-key-file": keys.service_accounts,
             "token-auth-file": keys.tokens,
             "authorization-mode": "RBAC",
             "enable-admission-plugins": "OwnerReferencesPermissionEnforcement",
-            "kubelet-preferred-address-types": "InternalIP",
-            "audit-policy-file": keys.audit_policy,
-            "audit-log-path": self.settings.audit_log,
-            "audit-log-maxsize": _AUDIT_MEGABYTES,
-            "allow-privileged": "true",
-            "profiling": "false",
         }
         if not self.settings.makes_accounts:
             # No controller makes the service account that this plugin looks for.
@@ -159,17 +144,11 @@ class Programs:
         }
         return self._program(Asset.KEDA, flags, http_probe(f"{url}/readyz"), url, env)
 
-    def _component(self, user: User, port: int) -> dict[str, object]:
+    def _component(self, user: User, port: int) -> Flags:
         return {
-            "kubeconfig": self.keys.kubeconfig(user),
-            "authentication-kubeconfig": self.keys.kubeconfig(user),
-            "authorization-kubeconfig": self.keys.kubeconfig(user),
-            "leader-elect": "false",
-            "bind-address": HOST,
-            "secure-port": port,
+            **component_flags(self.keys.kubeconfig(user), HOST, port),
             "tls-cert-file": self.keys.certificate,
             "tls-private-key-file": self.keys.private_key,
-            "profiling": "false",
         }
 
     def _program(
@@ -188,7 +167,7 @@ class Programs:
 
 
 def _https_probe(url: str, tls: ssl.SSLContext) -> Probe:
-    """Ready when a GET is answered with success by whom the authority vouches for."""
+    """Ready when a GET is answered with success by a server that the authority vouches for."""
 
     async def probe() -> str:
         timeout = aiohttp.ClientTimeout(total=_PROBE_SECONDS)

@@ -8,6 +8,7 @@ from typing import Final
 
 import yaml
 
+from aim_domain.services import SERVICES
 from controller_runtime import JsonObject
 
 SYSTEM_NAMESPACE: Final = "aim-system"
@@ -16,7 +17,7 @@ _RBAC: Final = "rbac.authorization.k8s.io"
 
 
 class User(StrEnum):
-    """A client, by its short name."""
+    """A client besides the services, by its short name."""
 
     ADMIN = "admin"
     KUBECTL = "kubectl"
@@ -25,22 +26,18 @@ class User(StrEnum):
     SCHEDULER = "kube-scheduler"
     KSERVE = "kserve"
     KEDA = "keda"
-    MODEL_SYNC = "model-sync"
-    DISCOVERY = "discovery"
-    ARTIFACTS = "artifacts"
-    SERVING = "serving"
-    ROUTING = "routing"
 
 
-SERVICE_USERS: Final = (User.MODEL_SYNC, User.DISCOVERY, User.ARTIFACTS, User.SERVING, User.ROUTING)
+USERS: Final[tuple[str, ...]] = (*User, *SERVICES)
+"""Short names of all clients: programs of the cluster, and the services."""
 
 
-def user_name(user: User) -> str:
+def user_name(user: str) -> str:
     """What the API server calls the user.
 
     A service goes by the name of the service account that it has in a cluster, so that the same roles fit.
     """
-    if user in SERVICE_USERS:
+    if user in SERVICES:
         return f"system:serviceaccount:{SYSTEM_NAMESPACE}:{account_name(user)}"
     return f"aim-local:{user}"
 
@@ -50,21 +47,21 @@ def account_name(service: str) -> str:
     return f"aim-engine-{service}"
 
 
-USERS_BY_NAME: Final[Mapping[str, User]] = {user_name(user): user for user in User}
+USERS_BY_NAME: Final[Mapping[str, str]] = {user_name(user): user for user in USERS}
 
 
-def new_tokens() -> dict[User, str]:
-    """A fresh token for everybody."""
-    return {user: secrets.token_urlsafe(24) for user in User}
+def new_tokens() -> dict[str, str]:
+    """A new token for each client."""
+    return {user: secrets.token_urlsafe(24) for user in USERS}
 
 
-def token_file(tokens: Mapping[User, str]) -> str:
+def token_file(tokens: Mapping[str, str]) -> str:
     """Content for `--token-auth-file`: token, name, UID, groups."""
     return "".join(f'{token},{user_name(user)},{user},"{_groups(user)}"\n' for user, token in tokens.items())
 
 
-def _groups(user: User) -> str:
-    if user in SERVICE_USERS:
+def _groups(user: str) -> str:
+    if user in SERVICES:
         return f"system:serviceaccounts,system:serviceaccounts:{SYSTEM_NAMESPACE}"
     return _MASTERS
 
@@ -104,15 +101,15 @@ def _role(kind: str, metadata: Mapping[str, str]) -> JsonObject:
     return {"apiGroup": _RBAC, "kind": kind, "name": metadata["name"]}
 
 
-def kubeconfig(server: str, ca: Path, user: User, token: str) -> str:
+def kubeconfig(server: str, ca: Path, user: str, token: str) -> str:
     """A kubeconfig (YAML) for one user."""
     name = "aim-real"
     config = {
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": name, "cluster": {"server": server, "certificate-authority": str(ca)}}],
-        "users": [{"name": user.value, "user": {"token": token}}],
-        "contexts": [{"name": name, "context": {"cluster": name, "user": user.value}}],
+        "users": [{"name": str(user), "user": {"token": token}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": str(user)}}],
         "current-context": name,
     }
     return yaml.safe_dump(config, sort_keys=False)

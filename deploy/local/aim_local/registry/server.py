@@ -22,7 +22,7 @@ from starlette.routing import Route
 from aim_local.registry.auth import SIGN_IN_ROUTE, Auth, BasicAuth, BearerAuth
 from aim_local.registry.images import PRIVATE_PREFIX, fill
 from aim_local.registry.store import ImageStore, digest_of
-from aim_local.serving import HOST, break_off, gone, json_response, serving
+from aim_local.serving import HOST, break_off, json_response, serving, wait_gone
 
 _Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 
@@ -124,10 +124,10 @@ class LocalRegistry:
             "token": (SIGN_IN_ROUTE, self._token),
             "hub": ("/v2/namespaces/{namespace}/repositories", self._hub),
         }
-        known = [Route(path, self._counted(kind, handler)) for kind, (path, handler) in routes.items()]
-        return Starlette(routes=[*known, Route("/{path:path}", self._counted("other", _nowhere))])
+        known = [Route(path, self._count(kind, handler)) for kind, (path, handler) in routes.items()]
+        return Starlette(routes=[*known, Route("/{path:path}", self._count("other", _nowhere))])
 
-    def _counted(self, kind: str, handler: _Handler) -> _Handler:
+    def _count(self, kind: str, handler: _Handler) -> _Handler:
         async def answer(request: Request) -> Response:
             self.requests[kind] += 1
             self.user_agents.add(request.headers.get("user-agent", ""))
@@ -232,7 +232,7 @@ async def _nowhere(_: Request) -> Response:
 
 async def _answer_fault(request: Request, fault: Fault) -> Response:
     # Who has gone away is not worth waiting for.
-    held, left = asyncio.ensure_future(_hold(fault)), asyncio.ensure_future(gone(request))
+    held, left = asyncio.ensure_future(_hold(fault)), asyncio.ensure_future(wait_gone(request))
     try:
         await asyncio.wait((held, left), return_when=asyncio.FIRST_COMPLETED)
     finally:

@@ -6,18 +6,19 @@ from typing import Final, Protocol, TypeAlias, final
 
 import aiohttp
 
+from aim_domain.services import SERVICES
 from aim_local.assets import AssetError
 from aim_local.realcluster import ClusterSettings, RealCluster, User
 from aim_local.realcluster.audit import request_report
 from aim_local.stack.programs import embedded_kubeconfig
-from aim_local.stack.settings import SERVICES, ClusterKind, StackSettings
+from aim_local.stack.settings import ClusterKind, StackSettings
 from aim_local.supervision.process import Program, StackError, Supervised
 from controller_runtime import JsonObject, loads
 
-_CLIENTS: Final[Mapping[str, User]] = {
+_CLIENTS: Final[Mapping[str, str]] = {
     "actors": User.ACTORS,
     "gateway": User.ACTORS,
-    **{name: User(name) for name in SERVICES},
+    **{name: name for name in SERVICES},
 }
 
 

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from aim_domain.services import SERVICES
 from aim_local.actors.settings import UnknownActorError, parse_actors
 from aim_local.nats import nats_program
 from aim_local.ports import HOST, LOOPBACK, free_ports
-from aim_local.stack.settings import SERVICES, StackSettings
+from aim_local.stack.settings import StackSettings
 from aim_local.supervision.probes import all_probes, file_probe, http_probe
 from aim_local.supervision.process import Program, StackError
 

@@ -5,12 +5,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
 
+from aim_domain.services import SERVICES
 from aim_local.actors.settings import Weights
 from aim_local.supervision.process import Spawn, spawn
 
-SERVICES: Final = ("model-sync", "discovery", "artifacts", "serving", "routing")
 """The five services, by the names of their processes."""
 
 

@@ -27,7 +27,7 @@ def last_lines(log: Path) -> list[str]:
         return []
 
 
-def telling(lines: Sequence[str]) -> list[str]:
+def informative(lines: Sequence[str]) -> list[str]:
     """The last lines that complain; without any, the very last lines."""
     complaints = [line for line in lines if line.strip() and not _is_routine(line)]
     return complaints[-_MOST:] or list(lines[-_OTHERWISE:])

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, TypeAlias, final
 
 from aim_local.processes import Child, dying_with_parent, stop_process
-from aim_local.supervision.logs import last_lines, telling
+from aim_local.supervision.logs import informative, last_lines
 
 _RETRY: Final = 0.02
 _RESIDENT: Final = re.compile(r"^VmRSS:\s+(\d+) kB", re.MULTILINE)
@@ -174,7 +174,7 @@ class Supervised:
         await self.stop()
         await self.start()
 
-    async def ended(self) -> None:
+    async def wait_ended(self) -> None:
         """Wait until the process ends."""
         if self._process is not None:
             await self._process.wait()
@@ -191,7 +191,7 @@ class Supervised:
 
     def failure(self, what: str) -> StackError:
         """An error about this process that quotes what its log tells."""
-        quoted = "\n".join(telling(last_lines(self.log)))
+        quoted = "\n".join(informative(last_lines(self.log)))
         return StackError(f"{self.name} {what}\nfrom {self.log}:\n{quoted or '(nothing)'}")
 
     async def _ready(self) -> None:

@@ -23,11 +23,11 @@ _UNUSED: Final = "Reserved"
 
 def page() -> str:
     """Every key with where it stands and what it says; last those that are kept free."""
-    told = documented()
-    used = {key: text for key, text in told.items() if not text.startswith(_UNUSED)}
-    annotations = {key for key in told if _names()[key].startswith("ANNOTATION_")}
-    finalizers = {key for key in told if _names()[key].startswith("FINALIZER_")}
-    theirs = {key for key in told if not key.startswith(labels.PREFIX)} - {labels.TEMPLATE_CREATED}
+    reported = documented()
+    used = {key: text for key, text in reported.items() if not text.startswith(_UNUSED)}
+    annotations = {key for key in reported if _names()[key].startswith("ANNOTATION_")}
+    finalizers = {key for key in reported if _names()[key].startswith("FINALIZER_")}
+    theirs = {key for key in reported if not key.startswith(labels.PREFIX)} - {labels.TEMPLATE_CREATED}
     yours = {key for key in annotations - _REFUSED if _section(key).startswith("Annotations that users")}
     own = used.keys() - finalizers - theirs
     parts: Iterable[tuple[str, Iterable[str]]] = (
@@ -40,7 +40,7 @@ def page() -> str:
     lines = [_HEAD]
     for title, keys in parts:
         lines += [f"## {title}", "", *_rows(used, set(keys)), ""]
-    free = ", ".join(code(key) for key in told if key not in used)
+    free = ", ".join(code(key) for key in reported if key not in used)
     return "\n".join([*lines, f"Kept free, set by nothing today: {free}.", ""])
 
 
@@ -49,8 +49,8 @@ def documented() -> Mapping[str, str]:
     return {str(getattr(labels, name)): text for name, _, text in _assigned() if text}
 
 
-def _rows(told: Mapping[str, str], keys: set[str]) -> Iterator[str]:
-    rows = ((code(key), text, "refused" if key in _REFUSED else "") for key, text in told.items() if key in keys)
+def _rows(reported: Mapping[str, str], keys: set[str]) -> Iterator[str]:
+    rows = ((code(key), text, "refused" if key in _REFUSED else "") for key, text in reported.items() if key in keys)
     if keys & _REFUSED:
         return table(("key", "on what, and what it says", "written by others"), rows)
     return table(("key", "on what, and what it says"), (row[:2] for row in rows))

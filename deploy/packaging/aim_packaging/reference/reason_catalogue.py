@@ -75,6 +75,8 @@ CONDITIONS: Final[Mapping[str, str]] = {
     "Syncing": "a sync runs; its reason tells how the last one ended",
     "Degraded": "the opposite of Ready",
     "MaxModelsLimitReached": "`maxModels` keeps images from becoming models",
+    "Reconciled": "false while another client overwrites fields, or after the object held its service",
+    "HTTPRouteReconciled": "the same, of the route",
     "DryRun": "the annotation `dry-run` is set: nothing is written",
     "AutoscalingInEffect": "false where autoscaling has no `maxReplicas` and so can change nothing",
     "ReplicasInEffect": "false where `spec.replicas` was changed while autoscaling decides",
@@ -82,7 +84,7 @@ CONDITIONS: Final[Mapping[str, str]] = {
 """When each condition is true."""
 
 EXTRA: Final[Mapping[str, tuple[str, ...]]] = {
-    "AIMService": ("AutoscalingInEffect", "DryRun", "ReplicasInEffect"),
+    "AIMService": ("HTTPRouteReconciled", "AutoscalingInEffect", "DryRun", "ReplicasInEffect"),
     "AIMServiceTemplate": ("Discovered", "CacheReady"),
     "AIMClusterServiceTemplate": ("Discovered",),
     "AIMArtifact": ("DownloadComplete", "ModelIdKnown"),

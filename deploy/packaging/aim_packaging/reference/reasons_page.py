@@ -19,9 +19,14 @@ their own, which are passed on as they are. What keeps a service itself from its
 ## Conditions
 
 """
-_PARENTS: Final = (ParentCondition.DEPENDENCIES_REACHABLE, ParentCondition.AUTH_VALID, ParentCondition.CONFIG_VALID)
-
-_OF_CONFIGS: Final = ("Ready", ParentCondition.CONFIG_VALID)
+_RECONCILED: Final = "Reconciled"
+_PARENTS: Final = (
+    ParentCondition.DEPENDENCIES_REACHABLE,
+    ParentCondition.AUTH_VALID,
+    ParentCondition.CONFIG_VALID,
+    _RECONCILED,
+)
+_OF_CONFIGS: Final = ("Ready", ParentCondition.CONFIG_VALID, _RECONCILED)
 """Runtime configs depend on nothing; serving judges their fields alone."""
 
 

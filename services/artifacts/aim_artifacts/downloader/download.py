@@ -27,7 +27,7 @@ from aim_artifacts.downloader_contract import ExitCode
 from aim_artifacts.source import Scheme, Source
 
 if TYPE_CHECKING:
-    from aim_artifacts.downloader.sources import Listed
+    from aim_artifacts.downloader.sources import ListedSource
 
 _SIMULATED_PROTOCOL = "SIMULATED"
 _S3 = "S3"
@@ -67,7 +67,7 @@ async def _real(source: Source, environment: Environment, reporter: Reporter) ->
 
 
 async def _transfer(
-    source: Source, listed: "Listed", environment: Environment, monitor: Monitor, reporter: Reporter
+    source: Source, listed: "ListedSource", environment: Environment, monitor: Monitor, reporter: Reporter
 ) -> None:
     job = listed.job(environment)
 

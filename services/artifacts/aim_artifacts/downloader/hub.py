@@ -18,6 +18,7 @@ from huggingface_hub.hf_api import RepoFile
 from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]  # documented there
 
 from aim_artifacts.downloader.failure import DownloadError, log
+from aim_artifacts.downloader.names import at_most
 from aim_artifacts.downloader.parallel import for_each, may_be_another, with_retries
 from aim_artifacts.downloader_contract import ExitCode, FileSelection
 from controller_runtime import JsonObject, environment_proxy, plain_no_proxy
@@ -185,7 +186,7 @@ def list_repository(repo_id: str, revision: str, selection: FileSelection) -> Re
     use_endpoint()
     api = HfApi()
     commit = api.repo_info(repo_id, revision=revision or None).sha
-    entries = api.list_repo_tree(repo_id, recursive=True, revision=commit)
+    entries = at_most(api.list_repo_tree(repo_id, recursive=True, revision=commit), f"hf://{repo_id}")
     files = tuple(_remote_file(entry) for entry in entries if isinstance(entry, RepoFile))
     selected = tuple(file for file in files if selection.selects(file.path))
     if not selected:

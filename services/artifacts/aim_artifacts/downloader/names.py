@@ -1,9 +1,9 @@
 """Which names of a source may become files (AR-738, AR-806): the operator of the source chooses them."""
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import Final, TypeVar
 
 from aim_artifacts.downloader.failure import DownloadError
 from aim_artifacts.downloader_contract import ExitCode
@@ -12,6 +12,24 @@ BOOKKEEPING: Final = (PurePosixPath(".cache", "aim-s3"), PurePosixPath(".cache",
 """Where the program and the Hub client keep their notes, below the target."""
 _LONGEST: Final = 255
 """Bytes of one part of a path that file systems take."""
+MOST_FILES: Final = 100_000
+"""Files of one source, where the largest models have a few hundred; each takes memory, and an inode of a volume."""
+
+T = TypeVar("T")
+
+
+def at_most(entries: Iterable[T], source: str) -> Iterator[T]:
+    """The entries of a list that its server may continue without end.
+
+    Raises:
+        DownloadError: there are more than `MOST_FILES`; what follows is not asked for.
+    """
+    for number, entry in enumerate(entries, 1):
+        if number > MOST_FILES:
+            raise DownloadError(
+                ExitCode.USAGE, f"{source} has more than {MOST_FILES} files; correct the source, or split it"
+            )
+        yield entry
 
 
 def check_names(paths: Iterable[str], target: Path) -> None:
@@ -22,7 +40,7 @@ def check_names(paths: Iterable[str], target: Path) -> None:
     """
     known: dict[str, str] = {}
     for path in sorted(paths):
-        reason = _refused(path) or _leads_out(path, target)
+        reason = _refusal(path) or _leads_out(path, target)
         if reason:
             raise DownloadError(ExitCode.USAGE, f"the name {path!r} {reason}; rename it in the source")
         other = known.setdefault(_folded(path), path)
@@ -37,7 +55,7 @@ def check_names(paths: Iterable[str], target: Path) -> None:
             raise DownloadError(ExitCode.USAGE, f"{folder!r} is a file and the folder of {path!r}; rename one")
 
 
-def _refused(path: str) -> str:
+def _refusal(path: str) -> str:
     parts = path.split("/")
     if path.startswith("/") or ".." in parts:
         return "would leave the target directory"

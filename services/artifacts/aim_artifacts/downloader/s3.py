@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from botocore.exceptions import ClientError, HTTPClientError, IncompleteReadError, ResponseStreamingError
 
 from aim_artifacts.downloader.failure import DownloadError
+from aim_artifacts.downloader.names import at_most
 from aim_artifacts.downloader.parallel import for_each, may_be_another, with_retries
 from aim_artifacts.downloader_contract import ExitCode
 from aim_artifacts.source import Source
@@ -49,10 +50,10 @@ def list_objects(client: "S3Client", source: Source) -> tuple[RemoteObject, ...]
     """
     prefix = f"{source.key}/" if source.key else ""
     pages = client.get_paginator("list_objects_v2").paginate(Bucket=source.bucket, Prefix=prefix)
+    entries = (entry for page in pages for entry in page.get("Contents", ()))
     objects = tuple(
         RemoteObject(entry["Key"], entry["Key"].removeprefix(prefix), entry["Size"], entry.get("ETag", ""))
-        for page in pages
-        for entry in page.get("Contents", ())
+        for entry in at_most(entries, f"s3://{source.path}")
         if not (entry["Size"] == 0 and entry["Key"].endswith("/"))
     )
     return objects or (_single(client, source),)

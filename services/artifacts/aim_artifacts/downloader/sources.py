@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
 
 
-class Listed(Protocol):
+class ListedSource(Protocol):
     """A listed source: how large it is, how a child process gets it, and whether it arrived."""
 
     @property
@@ -107,7 +107,9 @@ class ListedPrefix:
             raise download_error(error) from error
 
 
-async def list_source(source: Source, environment: Environment, variables: Mapping[str, str] = os.environ) -> Listed:
+async def list_source(
+    source: Source, environment: Environment, variables: Mapping[str, str] = os.environ
+) -> ListedSource:
     """Ask the source what there is.
 
     Raises:

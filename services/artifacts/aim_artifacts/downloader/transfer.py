@@ -1,7 +1,7 @@
 """The transfer process: does what its standard input says and ends with an exit code of AR-764.
 
 It is a process of its own so that it can be killed when it stalls, and so that the Hub client, which reads its
-environment when it is imported, can be told a protocol per attempt.
+environment when it is imported, takes a protocol per attempt.
 """
 
 import os

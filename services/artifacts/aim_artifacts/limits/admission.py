@@ -43,12 +43,12 @@ from controller_runtime import (
     Dependency,
     Index,
     Key,
+    MappingBy,
     Observability,
     Resource,
     State,
     View,
-    Wake,
-    WakeBy,
+    WatchMapping,
     is_paused,
 )
 from controller_runtime.core import Job, Namespace, PersistentVolumeClaim
@@ -94,7 +94,7 @@ def judge(artifact: AIMArtifact, config: RuntimeConfigSpec, size: int, view: Vie
         storage.evictables(holdings, usage),
     )
     if blocked is None:
-        return Admission(_granted(), limits=limits)
+        return Admission(_grant(), limits=limits)
     if blocked.victims:
         eviction = evict(artifact, blocked.victims, view, now)
     else:
@@ -106,7 +106,7 @@ def in_effect(artifact: AIMArtifact, view: View) -> Admission:
     """What is said about an artifact that has its volume; what was kept for it is not kept any longer (AR-447)."""
     limits = Storage(view).known_limits_of(artifact.namespace)
     return Admission(
-        _granted() if limits.apply else None, limits=limits, eviction=Eviction(annotations=drop_claim(artifact))
+        _grant() if limits.apply else None, limits=limits, eviction=Eviction(annotations=drop_claim(artifact))
     )
 
 
@@ -138,7 +138,7 @@ def _waiting(blocked: Blocked, eviction: Eviction) -> Component:
     )
 
 
-def _granted() -> Component:
+def _grant() -> Component:
     return Component(_NAME, State.READY, QUOTA_AVAILABLE, "The volume is within the storage limits")
 
 
@@ -205,7 +205,7 @@ def _works(job: Job | None) -> bool:
     return job is not None and not is_job_finished(job)
 
 
-def _letting_go(index: Index[R]) -> WakeBy[R]:
+def _letting_go(index: Index[R]) -> MappingBy[R]:
     """Something does not use any longer what the index finds it by."""
 
     def after(change: Change[R], view: View) -> Iterable[Key]:
@@ -214,16 +214,16 @@ def _letting_go(index: Index[R]) -> WakeBy[R]:
         before, now = (set[str]() if one is None else set(index.values(one)) for one in (change.before, change.after))
         return movable(view, change.key.namespace) if before - now else []
 
-    return WakeBy(index.part, after)
+    return MappingBy(index.part, after)
 
 
-ARTIFACT_WAKES: Final[tuple[Wake, ...]] = (
-    WakeBy(ARTIFACT_CLAIMS, _after_claim),
-    WakeBy(ARTIFACTS, _after_artifact),
-    WakeBy(CLUSTER_RUNTIME_CONFIGS, _after_cluster_config),
-    WakeBy(RUNTIME_CONFIGS, _after_config),
-    WakeBy(NAMESPACES, _after_namespace),
-    WakeBy(ARTIFACT_JOBS, _after_job),
+ARTIFACT_MAPPINGS: Final[tuple[WatchMapping, ...]] = (
+    MappingBy(ARTIFACT_CLAIMS, _after_claim),
+    MappingBy(ARTIFACTS, _after_artifact),
+    MappingBy(CLUSTER_RUNTIME_CONFIGS, _after_cluster_config),
+    MappingBy(RUNTIME_CONFIGS, _after_config),
+    MappingBy(NAMESPACES, _after_namespace),
+    MappingBy(ARTIFACT_JOBS, _after_job),
     _letting_go(USERS_BY_CLAIM),
     _letting_go(PREDICTOR_PODS_BY_CLAIM),
     _letting_go(ARTIFACT_PODS_BY_CLAIM),

@@ -9,7 +9,7 @@ from aim_artifacts.conditions import EVICTED, EVICTION_TRIGGERED, Annotation
 from aim_artifacts.indexes import CACHES_BY_ARTIFACT
 from aim_artifacts.limits.eviction import Candidate, claim_room
 from aim_artifacts.limits.mounts import later_readings, readings_due, unread
-from aim_artifacts.limits.quota import shown_bytes
+from aim_artifacts.limits.quota import format_bytes
 from aim_domain import AIMArtifact, AIMTemplateCache, labels
 from aim_domain.parts import ARTIFACTS, TEMPLATE_CACHES
 from controller_runtime import Delete, Effect, Event, EventType, Patch, Subject, View, canonical, loads
@@ -128,7 +128,7 @@ def _removal(artifact: AIMArtifact, victim: Candidate) -> Delete:
 def _evicted(artifact: AIMArtifact, victim: Candidate) -> Event:
     message = (
         f"evicted with retention priority {victim.priority}, last used {victim.used}: "
-        f"its {shown_bytes(victim.size)} are for AIMArtifact {artifact.key}"
+        f"its {format_bytes(victim.size)} are for AIMArtifact {artifact.key}"
     )
     about = Subject(ARTIFACTS, victim.namespace, victim.name, victim.uid)
     return Event(EventType.WARNING, EVICTED, message, about=about, of_deletes=True)
@@ -136,5 +136,5 @@ def _evicted(artifact: AIMArtifact, victim: Candidate) -> Event:
 
 def _triggered(victims: Sequence[Candidate]) -> Event:
     names = ", ".join(f"{one.namespace}/{one.name}" for one in victims)
-    freed = shown_bytes(sum(one.size for one in victims))
+    freed = format_bytes(sum(one.size for one in victims))
     return Event(EventType.NORMAL, EVICTION_TRIGGERED, f"evicting {names} frees {freed}", of_deletes=True)

@@ -1,7 +1,7 @@
 """Storage limits: whether a new volume fits, and who has to go for it (AR-440…AR-449, AR-470, AR-471, AR-485).
 
-Pure. Decisions are made for all waiting artifacts in one fixed order, from the world alone, so that two passes over
-the same world neither give the same space away twice nor evict twice for the same need (AR-449).
+Pure. Decisions are made for all waiting artifacts in one fixed order, from the cache alone, so that two passes over
+the same cache neither give the same space away twice nor evict twice for the same need (AR-449).
 """
 
 from collections import Counter
@@ -151,13 +151,13 @@ def admit(
     known, own = tuple(volumes), limits(request.namespace)
     alone = _Books.of(known, ())
     if alone.is_hopeless(request, own, evictables):
-        return alone.told(alone.refusal(request, own, evictables), request, own)
+        return alone.blocked(alone.refusal(request, own, evictables), request, own)
     waiting = sorted((other for other in others if other.key != request.key), key=lambda one: one.order)
     books = _Books.of(known, (*waiting, request))
     for other in waiting:
         if other.order < request.order:
             books.serve(other, limits(other.namespace), evictables)
-    return books.told(books.refusal(request, own, evictables), request, own)
+    return books.blocked(books.refusal(request, own, evictables), request, own)
 
 
 def on_their_way(
@@ -248,22 +248,22 @@ class _Books:
         everywhere = self.used.total() + self.claimed.total() + self.promised.total() - self.leaving.total()
         return _excess(here + own, limits.namespace), _excess(everywhere + own, limits.cluster)
 
-    def told(self, refused: Verdict | None, request: Request, limits: Limits) -> Blocked | None:
+    def blocked(self, refused: Verdict | None, request: Request, limits: Limits) -> Blocked | None:
         """The verdict with its message."""
         if refused is None:
             return None
         namespace, held = request.namespace, self.claimed.total() - _claim(request)
-        parts = [f"AIMArtifact {namespace}/{request.name} needs {shown_bytes(request.size)}"]
+        parts = [f"AIMArtifact {namespace}/{request.name} needs {format_bytes(request.size)}"]
         if limits.namespace is not None:
             parts.append(
-                f"namespace {namespace} uses {shown_bytes(self.used[namespace])} of {shown_bytes(limits.namespace)}"
+                f"namespace {namespace} uses {format_bytes(self.used[namespace])} of {format_bytes(limits.namespace)}"
             )
         if limits.cluster is not None:
-            parts.append(f"the cluster uses {shown_bytes(self.used.total())} of {shown_bytes(limits.cluster)}")
+            parts.append(f"the cluster uses {format_bytes(self.used.total())} of {format_bytes(limits.cluster)}")
         if held > 0:
-            parts.append(f"{shown_bytes(held)} are kept for artifacts that wait already")
+            parts.append(f"{format_bytes(held)} are kept for artifacts that wait already")
         if refused.reason is Refusal.WAITING:
-            parts.append(f"{shown_bytes(max(self._over(request, limits)))} must be freed")
+            parts.append(f"{format_bytes(max(self._over(request, limits)))} must be freed")
         else:
             parts.append("delete unused artifacts or raise the limit")
         return Blocked(refused.reason, "; ".join(parts), refused.victims)
@@ -281,7 +281,7 @@ def _excess(wanted: int, limit: int | None) -> int:
     return 0 if limit is None else max(0, wanted - limit)
 
 
-def shown_bytes(amount: int) -> str:
+def format_bytes(amount: int) -> str:
     """An amount for people, however large."""
     try:
         return quantity.human_size(amount)

@@ -48,20 +48,20 @@ from controller_runtime import ClassifiedError, Lookup, OwnerReference, View, is
 from controller_runtime.core import PersistentVolumeClaim
 
 
-def is_demanded(cache: AIMTemplateCache, view: View, *, in_doubt: bool = True) -> bool:
+def is_demanded(cache: AIMTemplateCache, view: View, *, when_unknown: bool = True) -> bool:
     """Whether a live service uses the cache, or would.
 
     Args:
-        in_doubt: what counts while services cannot be looked up: by default nothing is taken from whom may need it.
+        when_unknown: what counts while services cannot be looked up: by default nothing is taken from whom may need it.
     """
     if cache.spec.mode is CacheMode.DEDICATED:
         owners = [owner for owner in cache.metadata.owner_references if _is_service(owner)]
-        return any(_is_live(owner, view.get(SERVICES, cache.namespace, owner.name), in_doubt) for owner in owners)
+        return any(_is_live(owner, view.get(SERVICES, cache.namespace, owner.name), when_unknown) for owner in owners)
     scope = cache.spec.template_scope
     scopes = [scope] if scope in {TemplateScope.NAMESPACE, TemplateScope.CLUSTER} else list(TemplateScope)
     names = [scoped(cache.namespace, wanting(cache.spec.template_name, one.value)) for one in scopes]
     found = [view.select(SERVICES_BY_TEMPLATE, name) for name in names]
-    return any(one.items for one in found) or (in_doubt and any(one.error for one in found))
+    return any(one.items for one in found) or (when_unknown and any(one.error for one in found))
 
 
 def is_wanted(artifact: AIMArtifact, view: View) -> bool:
@@ -76,10 +76,10 @@ def _is_service(owner: OwnerReference) -> bool:
     return owner.kind == "AIMService" and owner.api_version == API_VERSION
 
 
-def _is_live(owner: OwnerReference, found: Lookup[AIMService], in_doubt: bool) -> bool:
+def _is_live(owner: OwnerReference, found: Lookup[AIMService], when_unknown: bool) -> bool:
     service = found.value
     if found.error is not None:
-        return in_doubt
+        return when_unknown
     return service is not None and service.uid == owner.uid and not service.deleting
 
 

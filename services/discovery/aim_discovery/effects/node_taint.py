@@ -24,7 +24,7 @@ class NodeTainter:
     """Effect ``node-taint``.
 
     The taints of a node are one value to the API server, and others write some of them; so they are read and written
-    back under the version that was read. What a node has at the moment of writing is not in the world: of nodes only
+    back under the version that was read. What a node has at the moment of writing is not in the cache: of nodes only
     versions with news are published.
     """
 

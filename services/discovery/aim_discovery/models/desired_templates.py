@@ -106,12 +106,12 @@ def _add_recommended(
 ) -> None:
     fault = _fault(deployment)
     if fault:
-        message = f"recommended deployment {_shown(deployment)} of {spec.image} is skipped: {fault}"
+        message = f"recommended deployment {_formatted(deployment)} of {spec.image} is skipped: {fault}"
         result.warnings.append(_warning("InvalidRecommendedDeployment", message))
         return
     name = recommended_template_name(model, spec.image, deployment)
     if name in result.templates:
-        message = f"recommended deployment {_shown(deployment)} of {spec.image} gives template {name} a second time"
+        message = f"recommended deployment {_formatted(deployment)} of {spec.image} gives template {name} a second time"
         result.warnings.append(_warning("DuplicateRecommendedDeployment", message))
         return
     result.templates[name] = DesiredTemplate(name, _labels(model), _recommended_spec(model, spec, deployment))
@@ -217,7 +217,7 @@ def _bad_alias(spec: AIMModelSpec) -> ClassifiedError | None:
     return None
 
 
-def _shown(deployment: RecommendedDeployment) -> str:
+def _formatted(deployment: RecommendedDeployment) -> str:
     parts = (f"{name}={value}" for name, value in to_json(deployment).items() if name != "description" and value)
     return f"({', '.join(parts)})"
 

@@ -133,8 +133,8 @@ def templates_component(name: str, statuses: Sequence[StatusValue], expected: Ex
     """
     if not statuses:
         state, reason, message = _WITHOUT_TEMPLATES[expected]
-        told = f"{message}: {why}" if why and expected is Expectation.NO else message
-        return Component(name, state, reason, told)
+        reported = f"{message}: {why}" if why and expected is Expectation.NO else message
+        return Component(name, state, reason, reported)
     state, reason = _verdict(frozenset(statuses))
     return Component(name, state, reason, _summary(statuses))
 
@@ -156,7 +156,7 @@ def _verdict(found: frozenset[StatusValue]) -> tuple[State, str]:
 def _summary(statuses: Sequence[StatusValue]) -> str:
     """Counts of what is there to stay: those of templates under way would rewrite the status with each of them."""
     found = frozenset(statuses)
-    told = found & _BROKEN if found & _UNDER_WAY else found
-    counts = [f"{statuses.count(status)} {status}" for status in sorted(told)]
+    reported = found & _BROKEN if found & _UNDER_WAY else found
+    counts = [f"{statuses.count(status)} {status}" for status in sorted(reported)]
     unsettled = ["not all of them settled yet"] if found & _UNDER_WAY else []
     return f"{len(statuses)} template(s): {', '.join([*counts, *unsettled])}"

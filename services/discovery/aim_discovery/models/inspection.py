@@ -101,13 +101,13 @@ def inspect_image(
     if not flags.extract:
         effective = given or known
         message = "" if effective is not None else "Reading the image's metadata is switched off"
-        return Inspection(_found(effective, message), effective, known)
+        return Inspection(_found_component(effective, message), effective, known)
     if given is not None:
-        return Inspection(_found(given, "Metadata is given in the spec"), given, within_bounds(given))
+        return Inspection(_found_component(given, "Metadata is given in the spec"), given, within_bounds(given))
     if known is not None and _is_current(model):
         # What was left out when the image answered is known from the condition only (CC-341).
         stored = find_condition(model.status.conditions, ComponentName.IMAGE_METADATA.condition)
-        return Inspection(_found(known, stored.message if stored is not None else ""), known, known)
+        return Inspection(_found_component(known, stored.message if stored is not None else ""), known, known)
     names = tuple(dict.fromkeys((*(secret.name for secret in model.spec.image_pull_secrets), *secrets)))
     return _ask_registry(model, names, namespace, view, schedule)
 
@@ -168,10 +168,10 @@ def _inspected(image: str, fact: Fact, known: ImageMetadata | None) -> Inspectio
     message = (
         f"Left out of the metadata of {image}, which exceeds its bounds: {', '.join(left_out)}" if left_out else ""
     )
-    return Inspection(_found(metadata, message), metadata, metadata)
+    return Inspection(_found_component(metadata, message), metadata, metadata)
 
 
-def _found(metadata: ImageMetadata | None, message: str = "") -> Component:
+def _found_component(metadata: ImageMetadata | None, message: str = "") -> Component:
     """Success; the reason follows from the metadata in force, wherever it comes from (DI-100, DI-101)."""
     named = metadata is not None and metadata.model is not None and metadata.model.canonical_name
     beyond = excess(metadata)

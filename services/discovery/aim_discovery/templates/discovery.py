@@ -33,7 +33,7 @@ from aim_domain.parts import DISCOVERY_JOBS, DISCOVERY_PODS
 from controller_runtime import (
     BRIEFLY,
     FACTS,
-    UNTOLD,
+    UNREPORTED,
     Category,
     ClassifiedError,
     Component,
@@ -144,7 +144,7 @@ STUCK_AFTER: Final = timedelta(minutes=5)
 STUCK_BEFORE_OTHERS: Final = timedelta(seconds=30)
 """The same while other templates wait for the place that it holds."""
 _STUCK_REASONS: Final = frozenset({"ImagePullAuthFailure", "ImageNotFound", *CREATION_REASONS})
-_NOT_TOLD: Final = MappingProxyType({UNTOLD: State.PROGRESSING})
+_NOT_REPORTED: Final = MappingProxyType({UNREPORTED: State.PROGRESSING})
 _JOB_KIND: Final = "batch/v1/Job"
 
 
@@ -216,7 +216,7 @@ def discovery_of(
     name = inputs.job_name(template.name)
     own = [job for job in jobs.items if job.name == name]
     current = next((job for job in own if not job.deleting), None)
-    seen = _Seen(template, inputs, namespace, view, now, _with_attempt(memory, current, now), others_wait)
+    seen = _SeenDiscovery(template, inputs, namespace, view, now, _with_attempt(memory, current, now), others_wait)
     found = _absent(seen) if current is None else _of_job(seen, current)
     stale = (job for job in jobs.items if job.name != name and not job.deleting and not is_job_finished(job))
     deletes = (*found.deletes, *(_delete(job, "the inputs of the discovery have changed") for job in stale))
@@ -263,7 +263,7 @@ def _with_attempt(memory: Memory, job: Job | None, now: datetime) -> Memory:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _SeenDiscovery:
     """A discovery that is not complete, as the pass finds it; ``memory`` counts the attempt of its Job."""
 
     template: Template
@@ -286,19 +286,21 @@ class _Seen:
         """The pods of the Job, and what they say."""
         pods = self.pods_of(job)
         name, facts = ComponentName.DISCOVERY_PODS, self.facts
-        told = inspect_pods(name, pods, log_of=facts.log_of, events_of=facts.events_of, of_job=True) if pods else None
-        return pods, told
+        reported = (
+            inspect_pods(name, pods, log_of=facts.log_of, events_of=facts.events_of, of_job=True) if pods else None
+        )
+        return pods, reported
 
-    def stored(self, type_: str) -> Condition | None:
+    def stored_condition(self, type_: str) -> Condition | None:
         """The condition as it is stored."""
         return find_condition(self.template.status.conditions, type_)
 
 
-def _of_job(seen: _Seen, job: Job) -> Finding:
+def _of_job(seen: _SeenDiscovery, job: Job) -> Finding:
     return next(handler for fits, handler in _HANDLERS if fits(seen, job))(seen, job)
 
 
-def _absent(seen: _Seen) -> Finding:
+def _absent(seen: _SeenDiscovery) -> Finding:
     attempts, reference, spec_hash = seen.memory.attempts, seen.memory.reference, seen.inputs.spec_hash
     name = seen.inputs.job_name(seen.template.name)
     is_latest = reference is not None and reference.name == name
@@ -319,7 +321,7 @@ def _absent(seen: _Seen) -> Finding:
     return replace(found, wants_job=True, requeue_after=None, effects=())
 
 
-def _counted(seen: _Seen, job: Job) -> Finding:
+def _count_attempt(seen: _SeenDiscovery, job: Job) -> Finding:
     found = _between_attempts(seen, seen.memory.attempts)
     if found.requeue_after is not None:
         return found
@@ -327,7 +329,7 @@ def _counted(seen: _Seen, job: Job) -> Finding:
     return replace(found, deletes=(_delete(job, "the next attempt is due"),))
 
 
-def _completed(seen: _Seen, job: Job) -> Finding:
+def _completed(seen: _SeenDiscovery, job: Job) -> Finding:
     fact = get_fact(seen.view, FACTS, SERVICE_NAME, EffectKind.JOB_LOG, job.uid).value
     if fact is None or fact.error is not None:
         due = None if fact is None else fact.observed_at + UNREADABLE_RETRY
@@ -344,7 +346,7 @@ def _completed(seen: _Seen, job: Job) -> Finding:
     return Finding(_complete(), Memory(attempts, profile, sources, seen.memory.reference), _job_done())
 
 
-def _failed(seen: _Seen, job: Job) -> Finding:
+def _failed(seen: _SeenDiscovery, job: Job) -> Finding:
     pods, observed = seen.pods(job)
     effects = seen.facts.unread_logs(wanted_logs(pods, of_job=True))
     if effects:
@@ -359,7 +361,7 @@ def _failed(seen: _Seen, job: Job) -> Finding:
     return replace(_fail(seen, errors[0]), pods=observed)
 
 
-def _without_pod(seen: _Seen, job: Job) -> Finding:
+def _without_pod(seen: _SeenDiscovery, job: Job) -> Finding:
     """A Job that has no pod: its Events say what refuses one (DI-391)."""
     facts, what = seen.facts, f"Job {job.key}"
     effects, left = facts.due_events_about(job), facts.patience(job.metadata.creation_timestamp)
@@ -373,13 +375,13 @@ def _without_pod(seen: _Seen, job: Job) -> Finding:
     return Finding(_awaiting(), seen.memory, component, pods, effects=effects)
 
 
-def _active(seen: _Seen, job: Job) -> Finding:
+def _active(seen: _SeenDiscovery, job: Job) -> Finding:
     pods, observed = seen.pods(job)
     if not pods:
         return _without_pod(seen, job)
     lasts = seen.facts.patience(job.metadata.creation_timestamp) is None
     component = inspect_job(ComponentName.DISCOVERY_JOB, job, what=f"Job {job.key}", pods=pods if lasts else None)
-    stored = seen.stored(ComponentName.DISCOVERY_PODS.condition)
+    stored = seen.stored_condition(ComponentName.DISCOVERY_PODS.condition)
     observed = None if observed is None else _once_it_lasts(observed, pods)
     if observed is not None and observed.hold is not None and observed.hold.covers(stored, seen.now):
         # An effect that was asked for is carried out, also when the pod has long ended by then.
@@ -397,9 +399,9 @@ def _active(seen: _Seen, job: Job) -> Finding:
     return replace(_fail(seen, observed.errors[0]), pods=observed, deletes=deletes)
 
 
-_Handler: TypeAlias = Callable[[_Seen, Job], Finding]
-_HANDLERS: Final[Sequence[tuple[Callable[[_Seen, Job], bool], _Handler]]] = (
-    (lambda seen, _: bool(seen.memory.attempts.failure), _counted),
+_Handler: TypeAlias = Callable[[_SeenDiscovery, Job], Finding]
+_HANDLERS: Final[Sequence[tuple[Callable[[_SeenDiscovery, Job], bool], _Handler]]] = (
+    (lambda seen, _: bool(seen.memory.attempts.failure), _count_attempt),
     (lambda seen, job: has_succeeded(job, seen.pods_of(job)), _completed),
     (lambda _, job: is_job_finished(job), _failed),
     (lambda _, __: True, _active),
@@ -407,15 +409,15 @@ _HANDLERS: Final[Sequence[tuple[Callable[[_Seen, Job], bool], _Handler]]] = (
 """What is made of a Job, by how far it is; the first that fits."""
 
 
-def _fail(seen: _Seen, error: ClassifiedError) -> Finding:
+def _fail(seen: _SeenDiscovery, error: ClassifiedError) -> Finding:
     return _between_attempts(seen, seen.memory.attempts.failed_with(error, seen.inputs.spec_hash, seen.now))
 
 
-def _between_attempts(seen: _Seen, attempts: Attempts) -> Finding:
+def _between_attempts(seen: _SeenDiscovery, attempts: Attempts) -> Finding:
     """What is shown between a failed attempt and the next Job; ``requeue_after`` is ``None`` when that is due."""
     error = attempts.error
     assert error is not None
-    stored = seen.stored(DISCOVERED)
+    stored = seen.stored_condition(DISCOVERED)
     noted = stored if stored is not None and stored.reason == FAILED else None
     noted = noted if attempts.failed == seen.memory.attempts.failed else None
     recorded = seen.now if noted is None else noted.last_transition_time
@@ -438,10 +440,10 @@ def _once_it_lasts(component: Component, pods: Sequence[Pod]) -> Component:
     """A new pod that nothing is known against goes unmentioned: most need no longer for all they do (DI-285)."""
     (pod,) = newest_pod(pods)
     since = None if component.errors else quiet_since(pod)
-    return component if since is None else component.hold_for(BRIEFLY, since=since, over=_NOT_TOLD)
+    return component if since is None else component.hold_for(BRIEFLY, since=since, over=_NOT_REPORTED)
 
 
-def _until_known(seen: _Seen, job: Job, reading: Component) -> Component:
+def _until_known(seen: _SeenDiscovery, job: Job, reading: Component) -> Component:
     """The status stands until the result is read, if it is of this Job: else the attempt could be lost (DI-292)."""
     noted = seen.template.status.discovery_job
     return reading.hold_until_known(whole=True) if noted is not None and noted.uid == job.uid else reading

@@ -30,6 +30,7 @@ from aim_domain import (
     tolerations,
     vram_bytes,
 )
+from aim_domain.bounds import MAX_GPU_MODEL
 from aim_domain.component_names import ComponentName
 from controller_runtime import Category, ClassifiedError, Component, JsonObject, State, View, quantity
 
@@ -113,7 +114,8 @@ def resolved_hardware(spec: TemplateSpec, discovered: ProfileMetadata | None) ->
     count, model = (own_gpu.requests, own_gpu.model) if own_gpu is not None else (None, None)
     if discovered is not None:
         count = discovered.gpu_count if discovered.gpu_count is not None else count
-        model = discovered.gpu or model
+        # An earlier release stored longer ones, with which the API server refuses the status.
+        model = discovered.gpu if 0 < len(discovered.gpu or "") <= MAX_GPU_MODEL else model
     resource = (own_gpu.resource_name or DEFAULT_GPU_RESOURCE) if own_gpu is not None else None
     vram = own_gpu.min_vram if own_gpu is not None else None
     result: JsonObject = {}
@@ -175,7 +177,8 @@ def min_vram(requirement: GpuRequirements) -> int:
 def gpus_for(requirement: GpuRequirements | None, view: View) -> tuple[GpuInventory, ClassifiedError | None]:
     """The GPUs that matter to a requirement, and why they are not known.
 
-    Nothing more is looked at: what a template reads wakes it when it changes, and of thousands most name their model.
+    Nothing more is looked at: what a template reads enqueues it when it changes, and of thousands most name their
+    model.
     """
     if requirement is None or not requires_gpu(requirement):
         return GpuInventory(), None

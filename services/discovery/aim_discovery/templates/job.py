@@ -59,14 +59,14 @@ class DiscoveryInputs:
     @property
     def spec_hash(self) -> str:
         """Identity of what is discovered; credentials and environment do not take part (DI-215)."""
-        return _digest([self.model_name, self.image, *_wanted(self.spec), *_profile(self.spec)], _SPEC_DIGITS)
+        return _digest([self.model_name, self.image, *_wanted_hardware(self.spec), *_profile(self.spec)], _SPEC_DIGITS)
 
     def job_name(self, template: str) -> str:
         """Name of the Job for exactly these inputs (DI-220, DI-221)."""
         variables = sorted(self.env, key=lambda variable: variable.name)
         texts = [self.model_name, self.image, self.service_account]
         texts += [text for variable in variables for text in (variable.name, _value(variable))]
-        texts += [*self.pull_secrets, *_wanted(self.spec), *_profile(self.spec)]
+        texts += [*self.pull_secrets, *_wanted_hardware(self.spec), *_profile(self.spec)]
         texts += [settings_hash(self.pods, self.gpu_taint)]
         return f"{JOB_NAME_PREFIX}{template[:_NAME_PART]}-{_digest(texts, _JOB_DIGITS)}"
 
@@ -90,7 +90,7 @@ def inputs_of(template: Template, model: Model, config: ResolvedConfig, gpu_tain
     )
 
 
-def _wanted(spec: TemplateSpec) -> list[str]:
+def _wanted_hardware(spec: TemplateSpec) -> list[str]:
     gpu = spec.hardware.gpu if spec.hardware is not None else None
     return [str(spec.metric or ""), str(spec.precision or "")] + (
         [] if gpu is None else [gpu.model or "", str(gpu.requests or 0)]

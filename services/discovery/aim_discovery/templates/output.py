@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Never, TypeGuard
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from aim_domain import MODEL_ID, SOURCE_URI, Metric, Precision, ProfileType
-from aim_domain.bounds import MAX_ENTRIES, MAX_STRING, MAX_VALUE
+from aim_domain.bounds import MAX_ENTRIES, MAX_GPU_MODEL, MAX_STRING, MAX_VALUE
 from controller_runtime import JsonObject, dumps, format_binary
 
 LARGEST_ORIGINAL: Final = 128 << 10
@@ -163,9 +163,12 @@ def _refuse_beyond_bounds(profile: JsonObject, sources: list[JsonObject]) -> Non
     for what, entries in (("env_vars", variables), ("models", sources)):
         if len(entries) > MAX_ENTRIES:
             raise InvalidOutputError(f"{what} has {len(entries)} entries, {MAX_ENTRIES} are allowed")
-    texts = [("metadata", text) for text in profile["metadata"].values() if isinstance(text, str)]
+    metadata: JsonObject = profile["metadata"]
+    texts = [("metadata", text) for text in metadata.values() if isinstance(text, str)]
     texts += [("models", text) for source in sources for text in source.values()]
     bounded = [
+        # It becomes the model of the template's hardware.
+        ("metadata.gpu", metadata.get("gpu", ""), MAX_GPU_MODEL),
         *((what, text, MAX_STRING) for what, text in texts),
         *(("env_vars", text, MAX_VALUE) for text in variables.values()),
     ]

@@ -1,16 +1,16 @@
 """The limit on concurrent discovery Jobs, and whose turn it is (DI-309…DI-320).
 
 Templates that want a Job stand in one line of both kinds, first come, first served. No template in it looks at the
-others or at the clock: a change that frees a slot wakes as many of the first as there are free slots, and a pass asks
-only whether it is among those. That is complete as long as each of these wakes: a Job that stops counting, a template
-that leaves the line or falls back in it, a namespace in which nothing can be created any more. A template that joins
-wakes itself.
+others or at the clock: a change that frees a slot enqueues as many of the first as there are free slots, and a pass
+asks only whether it is among those. That is complete as long as each of these enqueues: a Job that stops counting, a
+template that leaves the line or falls back in it, a namespace in which nothing can be created any more. A template
+that joins enqueues itself.
 """
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
 from typing import Final
 
 from aim_discovery.scopes import Template, work_namespace
@@ -22,16 +22,16 @@ from aim_domain.component_names import ComponentName
 from aim_domain.kinds import AIM_CLUSTER_SERVICE_TEMPLATE, AIM_SERVICE_TEMPLATE
 from aim_domain.parts import CLUSTER_TEMPLATES, DISCOVERY_JOBS, TEMPLATES
 from controller_runtime import (
+    Cache,
     ClassifiedError,
     ConditionStatus,
     Index,
     Key,
-    Line,
     Quota,
     Readings,
     StatusValue,
     View,
-    World,
+    WaitQueue,
     find_condition,
     is_paused,
 )
@@ -105,13 +105,13 @@ def joined(template: Template) -> datetime | None:
 
 
 ACTIVE_JOBS: Final = Index(DISCOVERY_JOBS, "occupies-slot", lambda job: [_YES] if occupies_slot(job) else [])
-LINE: Final = Line(TEMPLATES, "discovery-line", joined)
-CLUSTER_LINE: Final = Line(CLUSTER_TEMPLATES, "discovery-line", joined)
+WAIT_QUEUE: Final = WaitQueue(TEMPLATES, "discovery-line", joined)
+CLUSTER_WAIT_QUEUE: Final = WaitQueue(CLUSTER_TEMPLATES, "discovery-line", joined)
 
 
-def readings(world: World) -> Readings:
+def readings(cache: Cache) -> Readings:
     """How many discovery Jobs occupy a slot (FW-286)."""
-    return {"aim_discovery_jobs_active": [({}, float(len(world.select(ACTIVE_JOBS, _YES))))]}
+    return {"aim_discovery_jobs_active": [({}, float(len(cache.select(ACTIVE_JOBS, _YES))))]}
 
 
 def place(limit: int) -> Quota:
@@ -125,7 +125,7 @@ def place(limit: int) -> Quota:
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """How many Jobs may still be created, as far as a pass or a wake can see.
+    """How many Jobs may still be created, as far as a pass or a mapping can see.
 
     Attributes:
         served: UIDs of the templates that have a running Job; the status of one whose Job was created a moment ago
@@ -151,8 +151,8 @@ class Slots:
         """The first of the line that could use a slot. What is read is bounded by the limit, not by the line."""
         admits = self._admits()
         # Everybody who is served may still stand before them.
-        local = self.view.first(LINE, most + len(self.served), admits)
-        shared = self.view.first(CLUSTER_LINE, most + len(self.served), admits)
+        local = self.view.first(WAIT_QUEUE, most + len(self.served), admits)
+        shared = self.view.first(CLUSTER_WAIT_QUEUE, most + len(self.served), admits)
         both: tuple[Template, ...] = (*local, *shared)
         return sorted((one for one in both if one.uid not in self.served), key=_place)[:most]
 
@@ -174,11 +174,11 @@ class Slots:
 
     def _admits(self) -> Callable[[Key], bool]:
         """Nothing is created in a namespace that goes away, however long that takes: it must not hold up the others."""
-        usable = cache(lambda namespace: work_namespace(self.view, namespace).usable)
+        usable = functools.cache(lambda namespace: work_namespace(self.view, namespace).usable)
         return lambda key: usable(key.namespace)
 
 
-def next_in_line(view: View, limit: int) -> list[Template]:
+def next_waiting(view: View, limit: int) -> list[Template]:
     """Those worth a pass when a slot may be free: as many of the first as slots are free (DI-317)."""
     slots = Slots.of(view, limit)
     return slots.head(slots.free) if slots.free else []

@@ -189,9 +189,9 @@ class SyncRunner:
         try:
             outcome = await self._sync(SyncParams.model_validate(effect.params))
         except EffectError:
-            self._counts.ended(SyncResult.ERROR, clock() - started)
+            self._counts.count_sync(SyncResult.ERROR, clock() - started)
             raise
-        self._counts.ended(result_of(outcome), clock() - started)
+        self._counts.count_sync(result_of(outcome), clock() - started)
         return to_json(outcome)
 
     async def _sync(self, params: SyncParams) -> SyncOutcome:

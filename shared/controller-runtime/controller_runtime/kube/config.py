@@ -92,9 +92,9 @@ def read_kubeconfig(paths: str, context: str | None = None) -> Kubeconfig:
     try:
         documents = [(file.parent, _document(file)) for file in existing]
         chosen = context or next(name for _, one in documents if (name := one.get("current-context")))
-        _, used = _named(documents, "contexts", "context", chosen)
-        cluster_folder, cluster = _named(documents, "clusters", "cluster", used["cluster"])
-        user_folder, user = _named(documents, "users", "user", used["user"]) if used.get("user") else (Path(), {})
+        _, used = _entry_named(documents, "contexts", "context", chosen)
+        cluster_folder, cluster = _entry_named(documents, "clusters", "cluster", used["cluster"])
+        user_folder, user = _entry_named(documents, "users", "user", used["user"]) if used.get("user") else (Path(), {})
         return Kubeconfig(
             server=str(cluster["server"]).rstrip("/"),
             ca=_pem(cluster_folder, cluster, "certificate-authority"),
@@ -122,7 +122,7 @@ def _document(file: Path) -> Mapping[str, Any]:
     return document
 
 
-def _named(
+def _entry_named(
     documents: list[tuple[Path, Mapping[str, Any]]], many: str, one: str, name: str
 ) -> tuple[Path, Mapping[str, Any]]:
     for folder, document in documents:
@@ -161,7 +161,7 @@ def default_namespace(kubeconfig: str | None = None, context: str | None = None)
         chosen = context or next((name for _, one in documents if (name := one.get("current-context"))), None)
         if chosen is None:
             return "default"
-        return str(_named(documents, "contexts", "context", chosen)[1].get("namespace") or "default")
+        return str(_entry_named(documents, "contexts", "context", chosen)[1].get("namespace") or "default")
     except KeyError as error:
         raise ConfigError(f"kubeconfig {paths}: {error.args[0]} is missing; check its current context") from error
     except (OSError, AttributeError, TypeError, yaml.YAMLError) as error:
@@ -362,7 +362,7 @@ async def _load_kubeconfig(path: str, context: str | None) -> "Configuration":
             f"kubeconfig {path}: its plugin returned no credentials within {PLUGIN_SECONDS:g} s"
         ) from error
     except Exception as error:
-        # A malformed file makes the library fail with whatever it stumbles over: KeyError, TypeError, YAMLError.
+        # A malformed file makes the library fail with whatever it fails on: KeyError, TypeError, YAMLError.
         raise ConfigError(f"kubeconfig {path}: {error}; check its current context") from error
     return configuration
 

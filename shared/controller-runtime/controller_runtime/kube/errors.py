@@ -1,5 +1,6 @@
 """What can go wrong between us and the API server, as values that tell all that a classification needs."""
 
+import re
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Final, final
@@ -39,6 +40,11 @@ class StatusCause:
 
 
 _NAMESPACE_TERMINATING: Final = "NamespaceTerminating"
+_DEFINITION_TERMINATING: Final = "while custom resource definition is terminating"
+_QUOTA: Final = "exceeded quota: "
+_FORBIDDEN: Final = " is forbidden: "
+_MISSING_PERMISSION: Final = re.compile(r"cannot \S+ (resource|path) \"")
+"""How the API server words what its authorizers refuse; what admission refuses is worded by the plugin."""
 _VERSION_TOO_LARGE: Final = "ResourceVersionTooLarge"
 _TYPED_PATCH: Final = "failed to create typed patch object"
 
@@ -110,9 +116,22 @@ class ApiError(KubeError):
         return self.code == 403 and any(cause.reason == _NAMESPACE_TERMINATING for cause in self.causes)
 
     @property
+    def is_definition_terminating(self) -> bool:
+        """A create of a kind whose definition is being deleted (FW-044)."""
+        return self.code == 403 and _DEFINITION_TERMINATING in self.message
+
+    @property
+    def is_quota_exceeded(self) -> bool:
+        """A ResourceQuota has no room for the object (FW-044)."""
+        return self.code == 403 and _QUOTA in self.message
+
+    @property
     def is_admission_denial(self) -> bool:
-        """An admission webhook said no, which is not a lack of permission (FW-044)."""
-        return self.code == 403 and "admission webhook" in self.message and "denied the request" in self.message
+        """A webhook, a policy or a LimitRange refuses the object, which is not a lack of permission (FW-044)."""
+        if self.code != 403 or self.is_quota_exceeded or self.is_definition_terminating:
+            return False
+        by_webhook = "admission webhook" in self.message and "denied the request" in self.message
+        return by_webhook or (_FORBIDDEN in self.message and not _MISSING_PERMISSION.search(self.message))
 
     @property
     def is_typed_patch_failure(self) -> bool:

@@ -243,12 +243,12 @@ class LeaderElector:
         """Wait until this process leads."""
         await self._gained.wait()
 
-    async def lost(self) -> None:
+    async def wait_lost(self) -> None:
         """Wait until this process does not lead; at once when it does not."""
         await self._lost.wait()
 
     async def confirm(self) -> bool:
-        """Ask the API server whether the Lease is still ours (FW-407, after a refused marker).
+        """Ask the API server whether the Lease is still ours (FW-407, after a refused checkpoint).
 
         False also when it does not answer: then the holder is unknown.
         """
@@ -272,7 +272,7 @@ class LeaderElector:
             await self._release()
 
     def _pause(self) -> float:
-        # A leader that cannot renew wakes at its deadline, to say so on time.
+        # A leader that cannot renew wakes up at its deadline, to say so on time.
         left = self._time_left()
         return self._settings.retry_period if left is None else min(self._settings.retry_period, left)
 

@@ -34,8 +34,8 @@ from controller_runtime.kube.reflector_state import (
     Empty,
     Event,
     Item,
-    Known,
-    Listed,
+    KnownVersions,
+    ListComplete,
     ListFrom,
     Listing,
     Page,
@@ -165,7 +165,7 @@ class Reflector(Generic[T]):
         self._random = randomness or random.Random()
         self._sleep = sleep
         self._state: State[T] = Empty(ListFrom.STORE)
-        self._known = Known(kind)
+        self._known = KnownVersions(kind)
         self._floor = ""
         self._pending: deque[Event[T]] = deque()
         self._watch = AsyncExitStack()
@@ -315,11 +315,11 @@ class Reflector(Generic[T]):
                 failures += 1
                 state = after_failed_page(state, error)
                 delay = self._delay_after(failures, error)
-                self._tell(error, failures, delay)
+                self._log_failure(error, failures, delay)
                 if self._relist_wanted is None:
                     await self._pause(delay)
                 continue
-            if isinstance(following, Listed):
+            if isinstance(following, ListComplete):
                 return _Compared(following, floor)
             state = following
 
@@ -336,7 +336,7 @@ class Reflector(Generic[T]):
 
     async def _end_comparison(self) -> None:
         comparing, self._comparing = self._comparing, None
-        await _ended(comparing)
+        await _end(comparing)
         self._since.clear()
         unfulfilled, self._relist_under_way = self._relist_under_way, None
         if unfulfilled is ListFrom.STORE:
@@ -393,7 +393,7 @@ class Reflector(Generic[T]):
     def _definition(self) -> str:
         return f"metadata.name={resource_name(self._kind)}"
 
-    def _restart(self, listed: Listed[T], floor: str) -> tuple[Event[T], ...]:
+    def _restart(self, listed: ListComplete[T], floor: str) -> tuple[Event[T], ...]:
         rewound = is_older(listed.resource_version, floor)
         deleted = self._known.replace(listed)
         self._lists += 1
@@ -468,7 +468,7 @@ class Reflector(Generic[T]):
         receiving, self._receiving = self._receiving, None
         try:
             # A generator in which a task waits cannot be closed.
-            await _ended(receiving)
+            await _end(receiving)
         finally:
             await self._watch.aclose()
 
@@ -487,9 +487,9 @@ class Reflector(Generic[T]):
         # Expiry is in the nature of watches. The first one costs nothing but a list; only a series is an illness.
         at_once = self._failures == 1 and isinstance(error, ApiError) and error.is_expired
         self._delay = 0.0 if at_once else self._delay_after(self._failures, error)
-        self._tell(error, self._failures, self._delay)
+        self._log_failure(error, self._failures, self._delay)
 
-    def _tell(self, error: Exception, failures: int, delay: float) -> None:
+    def _log_failure(self, error: Exception, failures: int, delay: float) -> None:
         _log.warning(
             "list or watch failed; retrying",
             resource=resource_name(self._kind),
@@ -503,11 +503,11 @@ class Reflector(Generic[T]):
 class _Compared(NamedTuple, Generic[T]):
     """A list that was fetched beside a watch, and where the watch was when it was asked for."""
 
-    listed: Listed[T]
+    listed: ListComplete[T]
     floor: str
 
 
-async def _ended(task: asyncio.Task[Any] | None) -> None:
+async def _end(task: asyncio.Task[Any] | None) -> None:
     """Cancel a task and wait for its end, whatever that is, also when this is cancelled meanwhile."""
     if task is None:
         return

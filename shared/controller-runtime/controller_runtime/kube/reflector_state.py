@@ -136,7 +136,7 @@ class Listing(Generic[T]):
 
 @final
 @dataclass(frozen=True, slots=True)
-class Listed(Generic[T]):
+class ListComplete(Generic[T]):
     """All pages have arrived; ``from_store`` as in `Restarted`."""
 
     items: tuple[Item[T], ...]
@@ -182,12 +182,12 @@ def list_query(source: ListFrom, floor: str) -> ListQuery:
     return ListQuery(floor, VersionMatch.NOT_OLDER_THAN)
 
 
-def after_page(state: Empty | Listing[T], page: Page[T]) -> Listing[T] | Listed[T]:
+def after_page(state: Empty | Listing[T], page: Page[T]) -> Listing[T] | ListComplete[T]:
     """Add a page; the last one completes the list."""
     pages = (*state.pages, page.items) if isinstance(state, Listing) else (page.items,)
     if page.continue_token:
         return Listing(state.source, pages, page.continue_token)
-    return Listed(tuple(chain(*pages)), page.resource_version, from_store=state.source is ListFrom.STORE)
+    return ListComplete(tuple(chain(*pages)), page.resource_version, from_store=state.source is ListFrom.STORE)
 
 
 def after_failure(state: State[T], error: KubeError | ValueError) -> State[T]:
@@ -212,7 +212,7 @@ def after_failed_page(state: Empty | Listing[T], error: KubeError | ValueError) 
     return Empty(ListFrom.STORE if refused else state.source)
 
 
-def merged(listed: Listed[T], since: Iterable[Item[Upsert[T] | Delete]]) -> Listed[T]:
+def merged(listed: ListComplete[T], since: Iterable[Item[Upsert[T] | Delete]]) -> ListComplete[T]:
     """A list with what a watch brought while it was fetched; nothing in it is older than what was yielded already.
 
     Args:
@@ -238,7 +238,7 @@ def is_older(version: str, than: str) -> bool:
 
 
 @final
-class Known:
+class KnownVersions:
     """Names, UIDs and versions of the objects reported so far: enough to notice what vanished."""
 
     def __init__(self, kind: ResourceKind) -> None:
@@ -254,11 +254,11 @@ class Known:
         Raises:
             ValueError: its metadata tell no name or version.
         """
-        told = Identity.of(obj)
-        known = self._objects.get(told.key)
-        return known if known is not None and known == told else told
+        reported = Identity.of(obj)
+        known = self._objects.get(reported.key)
+        return known if known is not None and known == reported else reported
 
-    def replace(self, listed: Listed[T]) -> tuple[Delete, ...]:
+    def replace(self, listed: ListComplete[T]) -> tuple[Delete, ...]:
         """Take over a list; report what it lacks, and objects whose name now belongs to another one."""
         before = self._objects
         self._objects = {identity.key: identity for identity, _ in listed.items}

@@ -25,7 +25,7 @@ _UNDECLARED: Final = "field not declared in schema"
 
 @final
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AccessRequest:
     """What was asked, as far as permissions go."""
 
     verb: str
@@ -33,7 +33,7 @@ class Asked:
     namespace: str
 
     @classmethod
-    def of(cls, verb: str, resource: str, path: str) -> "Asked":
+    def of(cls, verb: str, resource: str, path: str) -> "AccessRequest":
         """What a request is."""
         found = _NAMESPACE.search(path)
         return cls(verb, resource, found[1] if found else "")
@@ -49,9 +49,9 @@ class Refusals:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._found: dict[Asked, tuple[ApiError, float]] = {}
+        self._found: dict[AccessRequest, tuple[ApiError, float]] = {}
 
-    def refused(self, asked: Asked, error: ApiError) -> None:
+    def note_refusal(self, asked: AccessRequest, error: ApiError) -> None:
         """Take note of an answer."""
         if not concerns_all(asked, error):
             return
@@ -65,19 +65,19 @@ class Refusals:
         # Nothing is refused nearly always, and this is asked after every request.
         if not self._found:
             return
-        self._found.pop(Asked.of(verb, resource, path), None)
+        self._found.pop(AccessRequest.of(verb, resource, path), None)
         for asked, (error, _) in list(self._found.items()):
             if error.code == 401:
                 del self._found[asked]
 
-    def standing(self) -> tuple[tuple[Asked, ApiError], ...]:
+    def current(self) -> tuple[tuple[AccessRequest, ApiError], ...]:
         """What is refused at present."""
         now = self._clock()
         self._found = {asked: one for asked, one in self._found.items() if now - one[1] < _LASTING}
         return tuple((asked, error) for asked, (error, _) in self._found.items())
 
 
-def concerns_all(asked: Asked, error: ApiError) -> bool:
+def concerns_all(asked: AccessRequest, error: ApiError) -> bool:
     """Whether the answer says something of the installation, and not of one object."""
     match error.code:
         case 401:

@@ -21,7 +21,7 @@ from controller_runtime.kube.config import Connection
 from controller_runtime.kube.errors import ApiConnectionError, ApiError, ConnectionFailure, KubeError, api_error
 from controller_runtime.kube.guard import WriteGuard, seconds_to_write
 from controller_runtime.kube.proxies import environment_proxy
-from controller_runtime.kube.refusals import Asked, Refusals
+from controller_runtime.kube.refusals import AccessRequest, Refusals
 from controller_runtime.telemetry import tracing
 
 
@@ -276,7 +276,7 @@ class Transport:
         try:
             if response.status >= 400:
                 refusal = await self._refusal(request, response)
-                self.refusals.refused(Asked.of(request.verb, request.resource, request.path), refusal)
+                self.refusals.note_refusal(AccessRequest.of(request.verb, request.resource, request.path), refusal)
                 raise refusal
             self.refusals.answered(request.verb, request.resource, request.path)
             yield response

@@ -1,4 +1,4 @@
-"""When is what a world holds fresh, and where should a part be fed from: decisions without I/O (FW-019, FW-401)."""
+"""When is what a cache holds fresh, and where should a part be fed from: decisions without I/O (FW-019, FW-401)."""
 
 import time
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ _BOOT_CLOCK: Final[int] = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class Source(StrEnum):
-    """Where a part of a world is fed from."""
+    """Where a part of a cache is fed from."""
 
     BUS = "bus"
     DIRECT = "direct"
@@ -22,7 +22,7 @@ class FeedSettings:
 
     Attributes:
         heartbeat: of the consumer; two and a half of them missed make a new one.
-        marker_lifetime: how long a sync marker keeps a part fresh, three of its renewals (FW-019).
+        checkpoint_lifetime: how long a sync checkpoint keeps a part fresh, three of its renewals (FW-019).
         start_grace: how long a connection may take at start before the API server is asked: "at once".
         outage_grace: how long the connection may be down.
         stale_grace: how long a part may be stale while the connection stands.
@@ -35,7 +35,7 @@ class FeedSettings:
     """
 
     heartbeat: float = 2.0
-    marker_lifetime: float = 30.0
+    checkpoint_lifetime: float = 30.0
     start_grace: float = 1.0
     outage_grace: float = 15.0
     stale_grace: float = 30.0
@@ -76,13 +76,13 @@ class BrokerClock:
     def __init__(self) -> None:
         self._offset = float("-inf")
 
-    def observe(self, told: datetime, now: float) -> None:
+    def observe(self, reported: datetime, now: float) -> None:
         """Take a time that the broker just stated."""
-        self._offset = max(self._offset, told.timestamp() - now)
+        self._offset = max(self._offset, reported.timestamp() - now)
 
-    def age(self, told: datetime, now: float) -> float:
+    def age(self, reported: datetime, now: float) -> float:
         """How many seconds ago, by the broker's clock, that time was."""
-        return max(0.0, now + self._offset - told.timestamp())
+        return max(0.0, now + self._offset - reported.timestamp())
 
     def reset(self) -> None:
         """Forget: another server may answer with another clock."""

@@ -21,6 +21,7 @@ class Cause(StrEnum):
     PERMISSION = "KubernetesPermissionMissing"
     DEFINITION_MISSING = "DefinitionMissing"
     DEFINITION_OLD = "DefinitionTooOld"
+    OBJECT = "TimeBudgetExceeded"
     ENDED = "ServiceEnded"
 
 
@@ -40,6 +41,7 @@ REMEDIES: Final[dict[Cause, str]] = {
     Cause.PERMISSION: "upgrade the release, which grants it, or add it there",
     Cause.DEFINITION_MISSING: _TO_DEFINE,
     Cause.DEFINITION_OLD: _TO_DEFINE,
+    Cause.OBJECT: "change its spec, labels or annotations, or delete it",
     Cause.ENDED: "see the log of the ended container",
 }
 

@@ -70,17 +70,17 @@ class _Renewal:
     files: CertificateFiles
     current: ssl.SSLContext
     state: _State
-    _told: str = field(default="")
+    _reported: str = field(default="")
 
     def now(self) -> ssl.SSLContext:
         try:
             state = self.files.state()
             if state != self.state:
-                self.current, self.state, self._told = _context(self.files), state, ""
+                self.current, self.state, self._reported = _context(self.files), state, ""
                 _log.info("the certificate was changed", certificate=str(self.files.certificate))
         except (OSError, ValueError) as error:
-            if self._told != str(error):
-                self._told = str(error)
+            if self._reported != str(error):
+                self._reported = str(error)
                 _log.error(
                     "cannot use the changed certificate, so the one before stays; correct the files",
                     certificate=str(self.files.certificate),

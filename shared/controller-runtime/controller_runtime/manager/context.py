@@ -17,8 +17,8 @@ from controller_runtime.kube.guard import unguarded
 from controller_runtime.kube.lease import Identity, LeaderElector
 from controller_runtime.kube.reflector import Reflector
 from controller_runtime.log.broker.connection import BusConnection
-from controller_runtime.log.cache.feed import WorldFeed
-from controller_runtime.log.cache.store import World
+from controller_runtime.log.cache.feed import CacheFeed
+from controller_runtime.log.cache.store import Cache
 from controller_runtime.log.freshness import FeedSettings
 from controller_runtime.log.history.decisions import DecisionRecord, Recorder, RecorderStatistics
 from controller_runtime.log.publish.reflected import reflect
@@ -95,7 +95,7 @@ class Elected:
                     await asyncio.sleep(_PAUSE)
 
     async def _until_lost(self, work: Work) -> bool:
-        async with _in_background(self._elector.lost()) as lost:
+        async with _in_background(self._elector.wait_lost()) as lost:
             return await _superseded(work, lost)
 
 
@@ -140,7 +140,7 @@ SETTINGS_SECONDS: Final = 600.0
 
 
 class DecisionLog:
-    """Passes records on while the world is fed by the bus, and counts those that are not written.
+    """Passes records on while the cache is fed by the bus, and counts those that are not written.
 
     The log forgets its beginning first. So the settings are recorded before the first record that refers to them, and
     again behind the last one: then no record outlives them (FW-436).
@@ -153,7 +153,7 @@ class DecisionLog:
     def __init__(
         self,
         recorder: Recorder,
-        feed: WorldFeed,
+        feed: CacheFeed,
         bus: BusConnection,
         settings: JsonObject,
         again: float = SETTINGS_SECONDS,
@@ -164,7 +164,7 @@ class DecisionLog:
         self._settings = canonical(settings)
         self._digest = hashlib.blake2b(self._settings, digest_size=12).hexdigest()
         self._again = again
-        self._told = False
+        self._reported = False
         self._behind = 0
         self._silent = False
         self._unwritten = 0
@@ -182,7 +182,7 @@ class DecisionLog:
             while True:
                 await asyncio.sleep(self._again)
                 if self._behind:
-                    self._tell()
+                    self._notify()
 
     async def close(self) -> None:
         """Write what was taken, for a moment, and tell what is lost; for when recording has ended (FW-450)."""
@@ -190,8 +190,8 @@ class DecisionLog:
         await self._recorder.flush(FLUSH_SECONDS)
         left = ends - asyncio.get_running_loop().time()
         # Once more, even if they were recorded a moment ago: records are written several at a time, in no order.
-        if self._told and left > 0:
-            self._tell()
+        if self._reported and left > 0:
+            self._notify()
             await self._recorder.flush(left)
 
     def record(self, record: DecisionRecord) -> None:
@@ -200,18 +200,18 @@ class DecisionLog:
             self._skip()
             return
         self._silent = False
-        if not self._told:
-            self._tell()
-        told = record.model_copy(update={"settings": self._digest})
+        if not self._reported:
+            self._notify()
+        reported = record.model_copy(update={"settings": self._digest})
         headers = {"Nats-Msg-Id": record.id, **({"traceparent": record.traceparent} if record.traceparent else {})}
-        self._recorder.record(record.part, record.key, told.to_json(), headers)
+        self._recorder.record(record.part, record.key, reported.to_json(), headers)
         self._behind += 1
         if self._behind >= SETTINGS_RECORDS:
-            self._tell()
+            self._notify()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         self._recorder.record_settings(self._digest, self._settings)
-        self._told, self._behind = True, 0
+        self._reported, self._behind = True, 0
 
     def _skip(self) -> None:
         self._unwritten += 1
@@ -231,9 +231,9 @@ class ProcessContext:
     Attributes:
         kube: has no guard: only a term of leadership writes, and has its own.
         runners: carry out the effects.
-        dispatcher: takes each change of the world to its listeners.
+        dispatcher: takes each change of the cache to its listeners.
         decisions: takes the records.
-        watchdog: stands around every decision.
+        watchdog: stands around all that is done with an object.
     """
 
     definition: ServiceDefinition
@@ -243,9 +243,9 @@ class ProcessContext:
     runners: Mapping[str, EffectRunner]
     metrics: Metrics
     layout: Layout
-    world: World
+    cache: Cache
     dispatcher: Dispatcher
-    feed: WorldFeed
+    feed: CacheFeed
     decisions: DecisionLog
     leadership: Leadership
     watchdog: Watchdog
@@ -266,11 +266,12 @@ class ProcessContext:
         def reflected(part: Part[Any]) -> Reflector[SourceVersion]:
             return reflect(kube, part)
 
-        layout, dispatcher = Layout(settings.nats_root), Dispatcher()
-        world = World(definition.consumes, (*definition.indexes, FACTS_BY_OWNER, *paused_indexes(definition)))
+        layout, dispatcher, watchdog = Layout(settings.nats_root), Dispatcher(), _watchdog(definition, settings)
+        derived = (*definition.indexes, FACTS_BY_OWNER, *paused_indexes(definition))
+        cache = Cache(definition.consumes, derived, watchdog)
         direct = reflected if settings.direct_watch else None
         times = feed_settings(settings.nats_heartbeat)
-        feed = WorldFeed(world, bus, definition.name, dispatcher, direct, layout=layout, settings=times)
+        feed = CacheFeed(cache, bus, definition.name, dispatcher, direct, layout=layout, settings=times)
         recorder = Recorder(bus, definition.name, layout=layout)
         return cls(
             definition=definition,
@@ -280,17 +281,17 @@ class ProcessContext:
             runners=runners,
             metrics=metrics,
             layout=layout,
-            world=world,
+            cache=cache,
             dispatcher=dispatcher,
             feed=feed,
             decisions=DecisionLog(recorder, feed, bus, effective(settings)),
             leadership=_leadership(definition, settings, kube),
-            watchdog=_watchdog(definition, settings),
+            watchdog=watchdog,
         )
 
 
 def paused_indexes(definition: ServiceDefinition) -> tuple[Index[Any], ...]:
-    """Of the objects that a service reconciles: those that the user has paused. Every service's world has them."""
+    """Of the objects that a service reconciles: those that the user has paused. Every service's cache has them."""
 
     def values(obj: Resource) -> list[str]:
         return [IS_PAUSED] if obj.metadata.annotations.get(PAUSED) == IS_PAUSED else []
@@ -301,8 +302,8 @@ def paused_indexes(definition: ServiceDefinition) -> tuple[Index[Any], ...]:
 
 
 def feed_settings(heartbeat: float) -> FeedSettings:
-    """Times of the feed that follow from the renewal of markers: three of them make a part stale (FW-019)."""
-    return FeedSettings(marker_lifetime=3 * heartbeat)
+    """Times of the feed that follow from the renewal of checkpoints: three of them make a part stale (FW-019)."""
+    return FeedSettings(checkpoint_lifetime=3 * heartbeat)
 
 
 def _watchdog(definition: ServiceDefinition, settings: Settings) -> Watchdog:

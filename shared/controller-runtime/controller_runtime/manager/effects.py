@@ -13,7 +13,7 @@ from controller_runtime.api.base import to_json
 from controller_runtime.errors import Category, ClassifiedError
 from controller_runtime.fair import FairSlots
 from controller_runtime.json import JsonObject
-from controller_runtime.log.cache.store import World
+from controller_runtime.log.cache.store import Cache
 from controller_runtime.log.cache.view import ReadLog
 from controller_runtime.log.freshness import boot_seconds
 from controller_runtime.log.history.facts import FACTS, Fact, FactError, FactOwner, fact_key, facts_by_owner
@@ -27,15 +27,15 @@ from controller_runtime.reconcile.reconciler import EffectError, EffectRunner, S
 from controller_runtime.telemetry import tracing
 
 FACTS_BY_OWNER = facts_by_owner(FACTS)
-"""Every service's world has this index."""
+"""Every service's cache has this index."""
 
 
 _SLICE: Final = 100
 """Facts after which others get their turn: each is decoded, some 10 ms in all."""
 
 
-class FactKeeper(Interceptor):
-    """Puts facts into the world and onto the bus, and takes them away again.
+class FactStore(Interceptor):
+    """Puts facts into the cache and onto the bus, and takes them away again.
 
     A fact goes with its owner, and when no pass looked at it for a whole round: objects outlive what facts are about
     (a pod's log, an image of an earlier generation), and a store that only grows fills up one day. What passes
@@ -43,11 +43,11 @@ class FactKeeper(Interceptor):
     """
 
     def __init__(
-        self, definition: ServiceDefinition, world: World, publisher: FactPublisher, dispatcher: Dispatcher
+        self, definition: ServiceDefinition, cache: Cache, publisher: FactPublisher, dispatcher: Dispatcher
     ) -> None:
         self._service = definition.name
         self._parts = {reconciler.part.name: reconciler.part for reconciler in definition.reconcilers}
-        self._world = world
+        self._cache = cache
         self._publisher = publisher
         self._dispatcher = dispatcher
         self._round = 0
@@ -55,14 +55,14 @@ class FactKeeper(Interceptor):
 
     def previous(self, effect: str, about: str) -> Fact | None:
         """The last fact of an effect, to count consecutive failures."""
-        entry = self._world.get(FACTS, fact_key(self._service, effect, about))
+        entry = self._cache.get(FACTS, fact_key(self._service, effect, about))
         return None if entry is None else entry.object
 
     async def publish(self, entry: Entry[Fact]) -> None:
         """Make a fact known: to this process at once, to the bus as soon as it can be reached."""
         self._used[entry.key] = self._round
         fact = entry.raw
-        self._dispatcher(self._world.absorb(FACTS, fact, boot_seconds(), entry.traceparent))
+        self._dispatcher(self._cache.absorb(FACTS, fact, boot_seconds(), entry.traceparent))
         self._publisher.publish_fact(fact, entry.traceparent)
 
     def on_change(self, change: Change[Any]) -> None:
@@ -70,7 +70,7 @@ class FactKeeper(Interceptor):
         if change.old is None or change.part.name not in self._parts:
             return
         if change.new is None or change.new.version.uid != change.old.version.uid:
-            self._remove(self._world.select(FACTS_BY_OWNER, change.old.version.uid))
+            self._remove(self._cache.select(FACTS_BY_OWNER, change.old.version.uid))
 
     def decide(self, decision: Decision[Any], proceed: Proceed) -> Plan:
         try:
@@ -81,17 +81,17 @@ class FactKeeper(Interceptor):
     def _looked_at(self, reads: ReadLog) -> None:
         for part, key in reads.objects:
             # What was only looked for leaves nothing behind: passes look for facts of objects that go.
-            if part == FACTS.name and self._world.get(FACTS, key) is not None:
+            if part == FACTS.name and self._cache.get(FACTS, key) is not None:
                 self._used[key] = self._round
 
     async def next_round(self) -> None:
         """Remove what nothing referred to in the round that ends, and what is left of objects that went unseen."""
-        known = self._world.all(FACTS)
+        known = self._cache.all(FACTS)
         present = {entry.key for entry in known}
         self._used = {key: last for key, last in self._used.items() if key in present}
         for number, entry in enumerate(known, 1):
             # Others had their turn since: what was replaced meanwhile was needed, and what is gone is gone.
-            if self._world.get(FACTS, entry.key) is entry and not self._is_needed(entry):
+            if self._cache.get(FACTS, entry.key) is entry and not self._is_needed(entry):
                 self._remove([entry])
             if number % _SLICE == 0:
                 await asyncio.sleep(0)
@@ -102,9 +102,9 @@ class FactKeeper(Interceptor):
         if fact is None:
             return False
         part = self._parts.get(fact.owner.part)
-        if part is None or not self._world.is_fresh(part):
+        if part is None or not self._cache.is_fresh(part):
             return True
-        owner = self._world.get(part, Key(fact.owner.namespace, fact.owner.name))
+        owner = self._cache.get(part, Key(fact.owner.namespace, fact.owner.name))
         if owner is None or owner.version.uid != fact.owner.uid:
             return False
         return self._used.setdefault(entry.key, self._round) >= self._round - 1
@@ -112,7 +112,7 @@ class FactKeeper(Interceptor):
     def _remove(self, facts: Iterable[Entry[Fact]]) -> None:
         for fact in facts:
             self._publisher.remove_fact(fact.key)
-            self._world.absorb_deleted(FACTS, fact.key, fact.version.uid, boot_seconds())
+            self._cache.absorb_deleted(FACTS, fact.key, fact.version.uid, boot_seconds())
             self._used.pop(fact.key, None)
 
 
@@ -219,7 +219,7 @@ class EffectHost:
         """
         assert self._group is not None, "effects run only while the service leads"
         if effect.kind not in self._limits:
-            raise KeyError(f"effects of kind {effect.kind!r} are not declared; add it to the service's effect_kinds")
+            raise KeyError(f"effects of kind {effect.kind!r} are not declared; add an EffectType to the definition")
         identity = (effect.kind, effect.key)
         pending = self._pending.get(identity)
         if pending is not None:
@@ -230,7 +230,7 @@ class EffectHost:
         task = self._group.create_task(self._run(effect, owner), name=f"effect {effect.kind}")
         self._pending[identity] = _Pending(owner, effect, task, tracing.current_traceparent(), time.time())
         # Not a ``finally`` of the task: one that is cancelled before its first step has none.
-        task.add_done_callback(lambda done: self._ended(identity, done))
+        task.add_done_callback(lambda done: self._note_end(identity, done))
 
     def on_change(self, change: Change[Any]) -> None:
         """Let go of what is under way for an object that is gone."""
@@ -242,7 +242,7 @@ class EffectHost:
         for pending in [p for p in self._pending.values() if p.owner.uid == owner_uid]:
             pending.task.cancel()
 
-    def _ended(self, identity: tuple[str, str], task: asyncio.Task[None] | None) -> None:
+    def _note_end(self, identity: tuple[str, str], task: asyncio.Task[None] | None) -> None:
         pending = self._pending.get(identity)
         if pending is not None and pending.task is task:
             del self._pending[identity]
@@ -254,8 +254,8 @@ class EffectHost:
             pending = self._pending[effect.kind, effect.key]
             pending.started = True
             fact = await self._traced(pending)
-        # Before the fact is published: what it wakes may ask for the same effect again.
-        self._ended((effect.kind, effect.key), asyncio.current_task())
+        # Before the fact is published: what it enqueues may ask for the same effect again.
+        self._note_end((effect.kind, effect.key), asyncio.current_task())
         await self._facts.publish(fact)
 
     async def _traced(self, pending: _Pending) -> Entry[Fact]:

@@ -9,7 +9,7 @@ from typing import Final
 
 import uvicorn
 from fastapi import FastAPI, Request, Response
-from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse
 from starlette.applications import Starlette
 
 from controller_runtime.json import JsonObject, dumps
@@ -69,9 +69,14 @@ def probes(state: ServiceState, metrics: Metrics | None) -> FastAPI:
     async def readyz() -> Response:
         return JSONResponse(state.readiness(), 503 if state.not_ready() else 200)
 
+    @app.get("/debug/cache")
+    async def cache() -> Response:
+        return _json(state.cache_page())
+
     @app.get("/debug/world")
-    async def world() -> Response:
-        return _json(state.world_page())
+    async def former_cache() -> Response:
+        # The former name, which scripts ask for; it goes with 0.2.
+        return RedirectResponse("/debug/cache", 308)
 
     @app.get("/debug/queue")
     async def queue() -> Response:

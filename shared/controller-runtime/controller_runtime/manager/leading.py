@@ -15,16 +15,16 @@ from controller_runtime.kube.reflector_state import Watching
 from controller_runtime.log.broker.streams import StreamFault, StreamLimits
 from controller_runtime.log.freshness import boot_seconds
 from controller_runtime.log.history.facts import FACTS
-from controller_runtime.log.publish.keeper import StreamKeeper, StreamStatistics
 from controller_runtime.log.publish.publisher import FactPublisher, Publisher
 from controller_runtime.log.publish.reflected import reflect
 from controller_runtime.log.publish.source import SourceVersion
 from controller_runtime.log.publish.state import PublisherSettings, PublisherSetup, PublisherStatistics
+from controller_runtime.log.publish.stream_reconciler import StreamReconciler, StreamStatistics
 from controller_runtime.log.wire.part import Key, Part
 from controller_runtime.manager.context import ProcessContext
-from controller_runtime.manager.effects import EffectHost, EffectStatistics, FactKeeper
+from controller_runtime.manager.effects import EffectHost, EffectStatistics, FactStore
 from controller_runtime.manager.settings import Settings
-from controller_runtime.reconcile.cache_access import Admission, WorldAccess
+from controller_runtime.reconcile.cache_access import Admission, CacheAccess
 from controller_runtime.reconcile.enqueue import ChangeRouter
 from controller_runtime.reconcile.events import EventWriter
 from controller_runtime.reconcile.executor import Executor
@@ -44,17 +44,17 @@ class TermContext:
 
     process: ProcessContext
     kube: KubeClient
-    facts: FactKeeper
+    facts: FactStore
     effects: EffectHost
 
 
 class Controllers:
-    """All controllers of the service. Changes of the world reach them through `on_change`."""
+    """All controllers of the service. Changes of the cache reach them through `on_change`."""
 
     def __init__(self, term: TermContext) -> None:
         process, definition = term.process, term.process.definition
-        world = WorldAccess(process.world, process.dispatcher, boot_seconds)
-        admission = Admission(world, term.kube)
+        cache = CacheAccess(process.cache, process.dispatcher, boot_seconds)
+        admission = Admission(cache, term.kube)
         events = EventWriter(term.kube, definition.field_manager)
         backoff = Backoff(
             process.settings.backoff_initial, cap=process.settings.backoff_max, jitter=DEFAULT_BACKOFF.jitter
@@ -64,13 +64,13 @@ class Controllers:
         self._workers: list[Worker[Any]] = [
             Worker(
                 reconciler,
-                process.world,
+                process.cache,
                 WorkQueue(backoff=backoff, lane=lambda key: key.namespace),
                 Executor(
                     term.kube,
                     reconciler,
                     field_manager=definition.field_manager,
-                    world=world,
+                    cache=cache,
                     admission=admission,
                     events=events,
                     declared=definition.declared_writes,
@@ -82,7 +82,8 @@ class Controllers:
             )
             for reconciler in definition.reconcilers
         ]
-        self._router = ChangeRouter(process.world, definition.shown, [one.waking for one in self._workers])
+        enqueuers = [one.enqueuer for one in self._workers]
+        self._router = ChangeRouter(process.cache, definition.predicates, enqueuers, process.watchdog)
         self.on_change = self._router.route
 
     def hurry(self, parts: set[str]) -> None:
@@ -111,9 +112,9 @@ class Controllers:
         return {one.controller: one.reasons for one in self._workers}
 
     @property
-    def failed_wakes(self) -> dict[str, int]:
-        """Times that a wake could not tell whom a change concerns, by controller (FW-432)."""
-        return {one.controller: one.waking.failed + self._router.failed for one in self._workers}
+    def failed_mappings(self) -> dict[str, int]:
+        """Times that a mapping could not tell whom a change concerns, by controller (FW-432)."""
+        return {one.controller: one.enqueuer.failed + self._router.failed for one in self._workers}
 
     def woken_by(self, controller: str, key: Key) -> str | None:
         """Why the last pass of an object took place; ``None`` when there was none."""
@@ -121,9 +122,9 @@ class Controllers:
         return next(found, None)
 
     @property
-    def untold(self) -> dict[str, int]:
+    def unreported(self) -> dict[str, int]:
         """Failures to report on an object why nothing is done about it, by controller (FW-477)."""
-        return {one.controller: one.untold for one in self._workers}
+        return {one.controller: one.unreported for one in self._workers}
 
     async def run(self) -> None:
         """Work until cancelled; begins with a pass of every object."""
@@ -151,7 +152,7 @@ class Controllers:
 
 _log: Final = structlog.get_logger(__name__)
 _PATIENCE: Final = 5.0
-"""Seconds that the own publishers may take to vouch for their parts before a word is said about it."""
+"""Seconds that the own publishers may take to confirm their parts before a word is said about it."""
 
 
 class Term:
@@ -174,12 +175,17 @@ class Term:
             settings=publisher_settings(process.settings, governs=definition.governs_streams),
         )
         self._facts = FactPublisher(self._setup, FACTS, definition.name)
-        facts = FactKeeper(definition, process.world, self._facts, process.dispatcher)
-        effects = EffectHost(definition.name, process.runners, facts, concurrency=definition.effect_kinds)
+        facts = FactStore(definition, process.cache, self._facts, process.dispatcher)
+        effects = EffectHost(
+            definition.name,
+            process.runners,
+            facts,
+            concurrency={one.name: one.concurrency for one in definition.effects},
+        )
         kube = process.kube.guarded(guard)
         self._context = TermContext(process, kube, facts, effects)
         self.controllers = Controllers(self._context)
-        self._streams = StreamKeeper(
+        self._streams = StreamReconciler(
             process.bus,
             stream_limits(process.settings),
             governs=definition.governs_streams,
@@ -218,7 +224,7 @@ class Term:
         }
 
     @property
-    def unvouched(self) -> dict[str, str]:
+    def unconfirmed(self) -> dict[str, str]:
         """The parts that keep every object from its pass for too long now, and why (FW-485)."""
         if not self._impatient:
             return {}
@@ -248,27 +254,27 @@ class Term:
                 for part in process.definition.publishes:
                     group.create_task(self._publish(part), name=f"publish {part}")
                 await process.feed.wait_synced()
-                await self._wait_vouched()
+                await self._wait_confirmed()
                 process.dispatcher.listen(term.facts.on_change, term.effects.on_change, self.controllers.on_change)
                 await self.controllers.run()
         finally:
             process.dispatcher.listen()
             process.feed.listen()
-            self._tell_unpublished()
+            self._report_unpublished()
 
-    async def _wait_vouched(self) -> None:
+    async def _wait_confirmed(self) -> None:
         """What the predecessor did not publish any more is not missing in the cluster (FW-485)."""
         async with asyncio.TaskGroup() as group:
-            telling = group.create_task(self._tell_unvouched())
-            await self._process.feed.wait_vouched(self._sources())
+            telling = group.create_task(self._report_unconfirmed())
+            await self._process.feed.wait_confirmed(self._sources())
             telling.cancel()
 
-    async def _tell_unvouched(self) -> None:
+    async def _report_unconfirmed(self) -> None:
         await asyncio.sleep(_PATIENCE)
         self._impatient = True
-        _log.warning("reconciling waits until this process has published its parts", parts=self.unvouched)
+        _log.warning("reconciling waits until this process has published its parts", parts=self.unconfirmed)
 
-    def _tell_unpublished(self) -> None:
+    def _report_unpublished(self) -> None:
         """What the history lacks is named by a new epoch; that it lacks something is logged here (FW-450)."""
         for part, publisher in self.publishers.items():
             if publisher.waiting:
@@ -279,13 +285,13 @@ class Term:
                 )
 
     def _reread(self, part: Part[Any]) -> None:
-        """Let the publisher of a part see what its own world has seen: that the stream holds something else."""
+        """Let the publisher of a part see what its own cache has seen: that the stream holds something else."""
         publisher = self._facts if part is FACTS else self._publishers.get(part.name)
         if publisher is not None:
             publisher.reread()
 
     def _sources(self) -> dict[str, str]:
-        """What the markers of this term bear as their source, by part."""
+        """What the checkpoints of this term bear as their source, by part."""
         own = {name: publisher.source for name, publisher in self._publishers.items()}
         return {**own, FACTS.name: self._facts.source}
 
@@ -296,11 +302,11 @@ class Term:
             group.create_task(run_forever(f"watching {part.name}", publisher.consume(reflector)))
 
     def _reflector(self, part: Part[Any]) -> Reflector[SourceVersion]:
-        def known(key: Key) -> SourceVersion | None:
+        def present(key: Key) -> SourceVersion | None:
             # The publisher is made later, as it asks its reflector for lists.
             return self._publishers[part.name].present(key)
 
-        return reflect(self._context.kube, part, known)
+        return reflect(self._context.kube, part, present)
 
     def _publisher(self, part: Part[Any]) -> Publisher:
         return Publisher(self._setup, part, relist=self._reflectors[part.name].relist)
@@ -313,7 +319,7 @@ def publisher_settings(settings: Settings, *, governs: bool) -> PublisherSetting
         governs: as `ServiceDefinition.governs_streams`.
     """
     limits = stream_limits(settings)
-    return PublisherSettings(marker_interval=settings.nats_heartbeat, limits=limits, governs=governs)
+    return PublisherSettings(checkpoint_interval=settings.nats_heartbeat, limits=limits, governs=governs)
 
 
 def stream_limits(settings: Settings) -> StreamLimits:

@@ -37,7 +37,7 @@ from controller_runtime.manager.settings import (
     unknown_variables,
 )
 from controller_runtime.manager.state import ServiceState
-from controller_runtime.manager.trouble_events import Teller, own_pod, tell_end, tell_unusable
+from controller_runtime.manager.trouble_events import TroubleReporter, own_pod, report_end, report_unusable
 from controller_runtime.manager.troubles import StartError, of_end, report
 from controller_runtime.reconcile.events import EventWriter
 from controller_runtime.reconcile.reconciler import EffectRunner, ServiceDefinition
@@ -54,7 +54,7 @@ class ServiceProcess:
 
     def __init__(self, context: ProcessContext) -> None:
         definition, runners, metrics = context.definition, context.runners, context.metrics
-        if missing := sorted(definition.effect_kinds.keys() - runners.keys()):
+        if missing := sorted({one.name for one in definition.effects} - runners.keys()):
             raise StartError(f"no runner for the effects {', '.join(missing)}; add it to effect_runners")
         keep_decoded(definition.kept_decoded)
         self._context = context
@@ -80,7 +80,7 @@ class ServiceProcess:
             for http in self._servers():
                 group.create_task(http.run())
             group.create_task(context.decisions.run())
-            group.create_task(self._teller().run())
+            group.create_task(self._reporter().run())
             # A process that does not know its own cluster cannot tell another one's objects from its own.
             uid = await self._cluster()
             group.create_task(context.feed.run(uid))
@@ -102,9 +102,11 @@ class ServiceProcess:
         self.state.api_server = self.state.unreached = None
         return str(found["metadata"]["uid"])
 
-    def _teller(self) -> Teller:
+    def _reporter(self) -> TroubleReporter:
         kube, manager = self._context.kube, self._context.definition.field_manager
-        return Teller(self.state.troubles, EventWriter(kube, manager), manager, own_pod(self._context.settings))
+        return TroubleReporter(
+            self.state.troubles, EventWriter(kube, manager), manager, own_pod(self._context.settings)
+        )
 
     async def _lead(self, cluster: str) -> None:
         state = self.state
@@ -168,7 +170,7 @@ def run_service(
     try:
         chosen = load(settings)
     except UnusableSettingsError as error:
-        asyncio.run(tell_unusable(prefix_of(settings), error.line))
+        asyncio.run(report_unusable(prefix_of(settings), error.line))
         raise
     declared = definition if isinstance(definition, ServiceDefinition) else definition(chosen)
     logs.configure(chosen.log_level, chosen.log_format, declared.name, chosen.log_stacktrace_level)
@@ -182,7 +184,7 @@ def run_service(
 
 
 def _collect_rarely() -> None:
-    """Look for garbage in circles less often: a world is a million objects without any, and is looked through in vain.
+    """Look for garbage in circles less often: a cache is a million objects without any, and is looked through in vain.
 
     By its defaults the collector takes a fifth of a start with ten thousand objects. During the imports it was away
     (`controller_runtime.uncollected`); the half megabyte that they leave is not worth a look either.
@@ -217,7 +219,7 @@ async def _serve(
     )
     async with (
         KubeClient(connection, service=definition.name, version=__version__, observer=metrics) as kube,
-        _telling_the_end(kube, settings, definition),
+        _reporting_the_end(kube, settings, definition),
         connect(bus_settings) as bus,
         effects(kube) as runners,
     ):
@@ -230,12 +232,14 @@ async def _serve(
 
 
 @asynccontextmanager
-async def _telling_the_end(kube: KubeClient, settings: Settings, definition: ServiceDefinition) -> AsyncIterator[None]:
+async def _reporting_the_end(
+    kube: KubeClient, settings: Settings, definition: ServiceDefinition
+) -> AsyncIterator[None]:
     """The reason of a service's end is also visible in Kubernetes (FW-584)."""
     try:
         yield
     except Exception as error:
-        await tell_end(kube, settings, definition.field_manager, of_end(error))
+        await report_end(kube, settings, definition.field_manager, of_end(error))
         raise
 
 

@@ -107,13 +107,13 @@ class Scrapers:
         async with self._turns:
             # Once more: a request before this one may have brought the answer.
             known = self._counting(digest)
-            return await self._asked(token, digest) if known is None else known
+            return await self._ask_and_keep(token, digest) if known is None else known
 
     def _counting(self, digest: bytes) -> Verdict | None:
         known = self._known.get(digest)
         return known.verdict if known is not None and still_counts(known, self.clock()) else None
 
-    async def _asked(self, token: str, digest: bytes) -> Verdict:
+    async def _ask_and_keep(self, token: str, digest: bytes) -> Verdict:
         try:
             verdict = await self._ask(token)
         except (KubeError, ValueError) as error:

@@ -195,7 +195,7 @@ class Settings(BaseSettings):
     nats_history_bytes: Bytes = Field(1 << 30, description="size limit of the history")
     nats_decisions_age: Seconds = Field(7 * 24 * 3600.0, description="age limit of the decision records")
     nats_decisions_bytes: Bytes = Field(1 << 29, description="size limit of the decision records")
-    nats_heartbeat: PositiveSeconds = Field(10.0, description="renewal of a part's sync marker; stale after three")
+    nats_heartbeat: PositiveSeconds = Field(10.0, description="renewal of a part's checkpoint; stale after three")
     nats_replicas: int = Field(1, ge=1, le=5, description="stream replicas")
     direct_watch: bool = Field(
         True, description="read the API server directly while the broker is unavailable (FW-400)"
@@ -218,7 +218,7 @@ class Settings(BaseSettings):
     backoff_initial: PositiveSeconds = Field(0.2, description="first error backoff (FW-098)")
     backoff_max: PositiveSeconds = Field(1000.0, description="longest error backoff (FW-098)")
     decision_budget: PositiveSeconds = Field(
-        DEFAULT_BUDGET, description="longest decision about one object, which holds all others up (FW-745)"
+        DEFAULT_BUDGET, description="longest time for which one object may hold all others up (FW-745)"
     )
     watchdog_folder: Path = Field(
         Path("/tmp"),  # noqa: S108  an emptyDir of the pod

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 from controller_runtime.json import JsonObject
 from controller_runtime.kube.errors import ApiError
 from controller_runtime.kube.kinds import resource_name
-from controller_runtime.kube.refusals import Asked
+from controller_runtime.kube.refusals import AccessRequest
 from controller_runtime.log.broker.connection import ConnectionState
 from controller_runtime.log.cache.feed import PartStatus
 from controller_runtime.log.freshness import Source
@@ -16,7 +16,7 @@ from controller_runtime.log.wire.part import Key
 from controller_runtime.manager.causes import Cause
 from controller_runtime.manager.context import IS_PAUSED, ProcessContext, paused_indexes
 from controller_runtime.manager.leading import Term
-from controller_runtime.manager.troubles import Trouble, of_broker, of_refusals, of_stream, of_unreached
+from controller_runtime.manager.troubles import Trouble, of_broker, of_object, of_refusals, of_stream, of_unreached
 from controller_runtime.reconcile.access import Where
 from controller_runtime.reconcile.permissions import permissions
 from controller_runtime.reconcile.queue import DURATIONS, QueueStatistics
@@ -65,12 +65,12 @@ class ServiceState:
             reasons.append(f"the API server has not answered for {self.process.metrics.unanswered_seconds:.0f} s")
         if self.term is not None:
             reasons += [f"{part} cannot be watched: {why}" for part, why in self.term.refused_watches.items()]
-            reasons += [f"{part} is not confirmed by this leader: {why}" for part, why in self.term.unvouched.items()]
+            reasons += [f"{part} is not confirmed by this leader: {why}" for part, why in self.term.unconfirmed.items()]
         return reasons
 
     def troubles(self) -> list[Trouble]:
         """What is in the way of this service, ready or not (FW-583)."""
-        silent, refused = self.process.metrics.unanswered_seconds, self.process.kube.refusals.standing()
+        silent, refused = self.process.metrics.unanswered_seconds, self.process.kube.refusals.current()
         found = list(of_broker(self.process.bus.statistics))
         if self.term is not None:
             found += map(of_stream, self.term.stream_faults)
@@ -80,16 +80,17 @@ class ServiceState:
             # Without the seconds, which would make another trouble of it every time.
             found.append(Trouble(Cause.API_UNREACHABLE, f"the API server {self.process.kube.server} does not answer"))
         if refused:
-            found += self._refused(refused)
+            found += self._troubles_of_watches(refused)
+        found += map(of_object, self.process.watchdog.refused)
         # Who was never reached and who refuses may be one.
         return list(dict.fromkeys(found))
 
-    def _refused(self, standing: Iterable[tuple[Asked, ApiError]]) -> Iterable[Trouble]:
+    def _troubles_of_watches(self, current: Iterable[tuple[AccessRequest, ApiError]]) -> Iterable[Trouble]:
         definition = self.process.definition
         optional = [resource_name(part.kind) for part in (*definition.consumes, *definition.publishes) if part.optional]
         wanted = permissions(definition)
         of_roles = {(one.group, one.resource) for one in wanted if one.where is Where.SYSTEM_NAMESPACE}
-        return of_refusals(standing, optional=optional, of_roles=of_roles)
+        return of_refusals(current, optional=optional, of_roles=of_roles)
 
     def readiness(self) -> JsonObject:
         """Details of readiness, ready or not."""
@@ -106,7 +107,7 @@ class ServiceState:
         }
 
     def _withheld(self) -> dict[str, str]:
-        """The parts that this process publishes but cannot vouch for at present, and why."""
+        """The parts that this process publishes but cannot confirm at present, and why."""
         publishers = {} if self.term is None else self.term.publishers
         return {name: one.interrupted_by for name, one in publishers.items() if one.interrupted_by is not None}
 
@@ -115,14 +116,14 @@ class ServiceState:
         """Whether the process can still recover by itself."""
         return self.process.bus.statistics.state is not ConnectionState.CLOSED
 
-    def world_page(self) -> JsonObject:
+    def cache_page(self) -> JsonObject:
         """Each part: where it is fed from, how fresh it is, and which objects are known."""
         return {
             status.part: {
                 **asdict(status),
-                "keys": {str(entry.key): entry.version.resource_version for entry in self.process.world.all(part)},
+                "keys": {str(entry.key): entry.version.resource_version for entry in self.process.cache.all(part)},
             }
-            for part, status in zip(self.process.world.parts, self.process.feed.statistics.parts, strict=True)
+            for part, status in zip(self.process.cache.parts, self.process.feed.statistics.parts, strict=True)
         }
 
     def queue_page(self) -> JsonObject:
@@ -146,7 +147,7 @@ class ServiceState:
     def _paused(self) -> dict[str, list[Key]]:
         """Keys of the paused objects by part."""
         return {
-            index.part.name: [entry.key for entry in self.process.world.select(index, IS_PAUSED)]
+            index.part.name: [entry.key for entry in self.process.cache.select(index, IS_PAUSED)]
             for index in paused_indexes(self.process.definition)
         }
 
@@ -155,7 +156,7 @@ class ServiceState:
         samples: defaultdict[str, list[_Sample]] = defaultdict(list)
         for name, labels, value in self._samples():
             samples[name].append((labels, value))
-        return {**samples, **self.process.definition.readings(self.process.world)}
+        return {**samples, **self.process.definition.readings(self.process.cache)}
 
     def _samples(self) -> Iterable[_Named]:
         leads = float(self.process.leadership.leads)
@@ -167,8 +168,8 @@ class ServiceState:
             yield "aim_part_foreign", which, float(bool(part.foreign))
             if part.age is not None:
                 yield "aim_part_age_seconds", which, part.age
-        for known in self.process.world.parts:
-            yield "aim_failed_indexes_total", {"part": known.name}, float(self.process.world.stumbles(known))
+        for known in self.process.cache.parts:
+            yield "aim_failed_indexes_total", {"part": known.name}, float(self.process.cache.failures(known))
             yield "aim_failed_changes_total", {"part": known.name}, float(self.process.dispatcher.failed[known.name])
         projection = self.process.feed.statistics.projection
         yield from _numbers("aim_projection", projection, {})
@@ -195,12 +196,13 @@ def _term_samples(term: Term) -> Iterable[_Named]:
     for controller, reasons in term.controllers.reasons.items():
         for reason, times in sorted(reasons.items()):
             yield "aim_decisions_total", {"controller": controller, "reason": reason}, float(times)
-    for controller, failed in term.controllers.failed_wakes.items():
+    for controller, failed in term.controllers.failed_mappings.items():
         yield "aim_failed_wakes_total", {"controller": controller}, float(failed)
-    for controller, untold in term.controllers.untold.items():
-        yield "aim_untold_refusals_total", {"controller": controller}, float(untold)
+    for controller, unreported in term.controllers.unreported.items():
+        yield "aim_untold_refusals_total", {"controller": controller}, float(unreported)
     for part, publisher in term.publishers.items():
         yield from _numbers("aim_publisher", publisher, {"part": part})
+        yield "aim_publisher_markers_total", {"part": part}, float(publisher.checkpoints)
         yield "aim_publish_seconds", {"part": part}, Total(*publisher.finished)
     for stream, kept in term.streams.items():
         yield from _numbers("aim_stream", kept, {"stream": stream})

@@ -68,7 +68,7 @@ class Poster(Protocol):
 
 
 @dataclass(slots=True)
-class _Standing:
+class _Ongoing:
     """A trouble since it appeared.
 
     Attributes:
@@ -83,12 +83,12 @@ class _Standing:
     next_event: float = 0.0
 
 
-class Teller:
+class TroubleReporter:
     """Looks at the troubles of a process every second.
 
     Args:
         writer: posts the Events; its client has no guard, because those who do not lead have troubles, too.
-        pod: what they are about; ``None`` = only the log is told.
+        pod: what they are about; ``None`` = only the log has it.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Teller:
         self._component = component
         self._pod = pod
         self._clock = clock
-        self._standing: dict[str, _Standing] = {}
+        self._ongoing: dict[str, _Ongoing] = {}
 
     async def run(self) -> None:
         """Tell until cancelled."""
@@ -116,22 +116,22 @@ class Teller:
         """Tell of what stands for long enough, and of what is over."""
         now = self._clock()
         present = {trouble.identity: trouble for trouble in self._troubles()}
-        for identity, standing in list(self._standing.items()):
-            if identity not in present and now - standing.seen >= _OVER:
-                del self._standing[identity]
-                if standing.logged:
-                    _log.info("no longer in the way", reason=standing.was.cause.value, was=standing.was.found)
+        for identity, ongoing in list(self._ongoing.items()):
+            if identity not in present and now - ongoing.seen >= _OVER:
+                del self._ongoing[identity]
+                if ongoing.logged:
+                    _log.info("no longer in the way", reason=ongoing.was.cause.value, was=ongoing.was.found)
         for identity, trouble in present.items():
-            standing = self._standing.setdefault(identity, _Standing(trouble, now, now))
-            standing.seen = now
-            if now - standing.since < _STANDING:
+            ongoing = self._ongoing.setdefault(identity, _Ongoing(trouble, now, now))
+            ongoing.seen = now
+            if now - ongoing.since < _STANDING:
                 continue
-            if not standing.logged:
-                standing.logged = True
+            if not ongoing.logged:
+                ongoing.logged = True
                 _log.warning(trouble.line, reason=trouble.cause.value)
-            if self._pod is not None and now >= standing.next_event:
-                told = await self._writer.post(self._pod, self._component, event_of(trouble))
-                standing.next_event = now + (_REPEAT if told else _RETRY)
+            if self._pod is not None and now >= ongoing.next_event:
+                reported = await self._writer.post(self._pod, self._component, event_of(trouble))
+                ongoing.next_event = now + (_REPEAT if reported else _RETRY)
 
 
 def event_of(trouble: Trouble) -> Event:
@@ -139,7 +139,7 @@ def event_of(trouble: Trouble) -> Event:
     return Event(EventType.WARNING, trouble.cause.value, trouble.line)
 
 
-async def tell_unusable(prefix: str, line: str) -> None:
+async def report_unusable(prefix: str, line: str) -> None:
     """Leave the Event of a process whose settings cannot be used; only where it runs can be taken from them.
 
     Args:
@@ -155,7 +155,7 @@ async def tell_unusable(prefix: str, line: str) -> None:
             await _post_last(kube, pod, name, Trouble(Cause.SETTINGS, line))
 
 
-async def tell_end(kube: KubeClient, settings: Settings, manager: str, trouble: Trouble) -> None:
+async def report_end(kube: KubeClient, settings: Settings, manager: str, trouble: Trouble) -> None:
     """Leave the Event of a process that ends; a late answer is not waited for."""
     pod = own_pod(settings)
     if pod is not None:

@@ -10,12 +10,13 @@ import structlog
 
 from controller_runtime.kube.config import ConfigError
 from controller_runtime.kube.errors import ApiConnectionError, ApiError, KubeError
-from controller_runtime.kube.refusals import Asked
+from controller_runtime.kube.refusals import AccessRequest
 from controller_runtime.log.broker.address import BusClosedError, BusError, BusSetupError, without_credentials
 from controller_runtime.log.broker.connection import ConnectionState, ConnectionStatistics
 from controller_runtime.log.broker.streams import StreamFault, StreamMismatchError
 from controller_runtime.log.publish.state import SupersededError
 from controller_runtime.manager.causes import REMEDIES, Cause, to_define, to_upgrade
+from controller_runtime.reconcile.watchdog import Subject
 
 _log = structlog.get_logger(__name__)
 
@@ -39,12 +40,12 @@ def leaves(error: BaseException) -> Iterator[BaseException]:
 
 def report(error: BaseException, message: str) -> None:
     """Log why a service ends: a line for what operators can cure, a traceback for what only developers can."""
-    told = set()
+    reported = set()
     for cause in leaves(error):
         if not isinstance(cause, EXPECTED):
             _log.error(message, error=f"{type(cause).__name__}: {cause}", exc_info=cause)
-        elif str(cause) not in told:
-            told.add(str(cause))
+        elif str(cause) not in reported:
+            reported.add(str(cause))
             _log.error(message, error=str(cause))
 
 
@@ -104,6 +105,13 @@ def of_stream(fault: StreamFault) -> Trouble:
     return Trouble(Cause.BROKER_STREAM, f"stream {fault.stream} changed: {fault.cause}", fault.remedy)
 
 
+def of_object(held: Subject) -> Trouble:
+    """An object that held the event loop when it was taken in, and is not read until it changes (FW-747)."""
+    name = f"{held.namespace}/{held.name}" if held.namespace else held.name
+    found = f"{held.kind} {name} is not read: {held.stage} held the service for {held.overrun:g} s at {held.version}"
+    return Trouble(Cause.OBJECT, found)
+
+
 def _of_connecting(at: str, why: str) -> Trouble:
     if _WORDS_OF_TLS.search(why):
         return Trouble(Cause.BROKER_CERTIFICATE, f"TLS with the message broker {at} fails: {why}")
@@ -128,7 +136,7 @@ def of_unreached(error: Exception) -> Trouble:
     if isinstance(error, ConfigError):
         return Trouble(Cause.API_CREDENTIALS, str(error))
     if isinstance(error, ApiError):
-        return _of_refusal(Asked.of("get", "namespaces", ""), error, ())
+        return _of_refusal(AccessRequest.of("get", "namespaces", ""), error, ())
     if isinstance(error, ApiConnectionError):
         why = "its certificate is not believed" if _is_disbelieved(error) else error.failure.value
         return Trouble(Cause.API_UNREACHABLE, f"the API server {error.host} cannot be reached: {why}")
@@ -140,7 +148,10 @@ def _is_disbelieved(error: ApiConnectionError) -> bool:
 
 
 def of_refusals(
-    standing: Iterable[tuple[Asked, ApiError]], *, optional: Collection[str], of_roles: Collection[tuple[str, str]]
+    current: Iterable[tuple[AccessRequest, ApiError]],
+    *,
+    optional: Collection[str],
+    of_roles: Collection[tuple[str, str]],
 ) -> Iterator[Trouble]:
     """What the API server refuses, each once.
 
@@ -150,13 +161,13 @@ def of_refusals(
     """
     missing = (
         _of_refusal(asked, error, of_roles)
-        for asked, error in standing
+        for asked, error in current
         if error.code != 404 or asked.resource not in optional
     )
     yield from dict.fromkeys(missing)
 
 
-def _of_refusal(asked: Asked, error: ApiError, of_roles: Collection[tuple[str, str]]) -> Trouble:
+def _of_refusal(asked: AccessRequest, error: ApiError, of_roles: Collection[tuple[str, str]]) -> Trouble:
     if error.code == 401:
         return Trouble(Cause.API_CREDENTIALS, "the API server does not know the credentials of this process (401)")
     if error.code == 403:

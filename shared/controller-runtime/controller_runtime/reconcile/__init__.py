@@ -5,5 +5,5 @@ components into conditions, status and decisions (`evaluate`, `status_json`, `as
 `decide` wraps it with finalizers, pause and deletion, `plan_json` makes it comparable.
 
 With I/O, used by the runtime: `queue` orders the work, `worker` runs passes, `executor` (with `status_writer` and
-`events`) carries plans out, `world_access` is its way into the world.
+`events`) carries plans out, `cache_access` is its way into the cache.
 """

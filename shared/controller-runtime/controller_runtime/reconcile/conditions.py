@@ -40,7 +40,7 @@ BRIEFLY: Final = timedelta(seconds=2)
 
 Kubernetes gives its times in whole seconds, so the real span is one to two.
 """
-UNTOLD: Final = ""
+UNREPORTED: Final = ""
 """In place of a reason: nothing has been reported of the component so far."""
 
 
@@ -49,7 +49,7 @@ class Hold:
     """How long a component is not reported, and what stands meanwhile.
 
     Attributes:
-        span: it is reported after that long; ``None``: once what was asked for is known, which wakes the object.
+        span: it is reported after that long; ``None``: once what was asked for is known, which enqueues the object.
         since: when it became so; goes with ``span``.
         over: reasons of the stored condition that may stand meanwhile, with the state that each stands for; over any
             other the component is reported at once.
@@ -70,7 +70,7 @@ class Hold:
 
     def state(self, before: Condition | None) -> StatusValue | None:
         """The state that stands meanwhile; ``None`` = the stored condition may not stand."""
-        return self.over.get(UNTOLD if before is None else before.reason)
+        return self.over.get(UNREPORTED if before is None else before.reason)
 
     def covers(self, before: Condition | None, now: datetime) -> bool:
         """Whether it is too early to tell, and what is stored may stand that long.
@@ -80,7 +80,7 @@ class Hold:
         timely = self.span is None or self.since is None or timedelta() <= now - self.since < self.span
         return timely and (self.whole or self.state(before) is not None)
 
-    def left(self, now: datetime) -> float | None:
+    def seconds_left(self, now: datetime) -> float | None:
         """Seconds until it ends by itself; ``None`` = no time ends it."""
         return None if self.span is None or self.since is None else (self.since + self.span - now).total_seconds()
 
@@ -185,13 +185,13 @@ class Component:
 
         Args:
             over: reasons of its stored condition that may stand meanwhile, with the state that each stands for;
-                `UNTOLD` = there is no condition yet. Over any other it is told at once.
+                `UNREPORTED` = there is no condition yet. Over any other it is reported at once.
             whole: the whole status stays as it is stored, not the condition of the component alone.
         """
         return replace(self, hold=Hold(span, since, over, whole))
 
     def hold_until_known(self, *, over: Mapping[str, State] = MappingProxyType({}), whole: bool = False) -> "Component":
-        """The component, reported only once an effect of the same plan has brought its fact, which wakes the object."""
+        """The component, reported once an effect of the same plan has brought its fact, which enqueues the object."""
         return replace(self, hold=Hold(over=over, whole=whole))
 
 
@@ -291,10 +291,10 @@ def settle(
     """
     final = {wanted.type: wanted for wanted in desired}
     before = {condition.type: condition for condition in stored}
-    return tuple(_settled(wanted, before.get(wanted.type), generation, now) for wanted in final.values())
+    return tuple(_settle(wanted, before.get(wanted.type), generation, now) for wanted in final.values())
 
 
-def _settled(wanted: Desired, before: Condition | None, generation: int, now: datetime) -> Condition:
+def _settle(wanted: Desired, before: Condition | None, generation: int, now: datetime) -> Condition:
     if wanted.keep and before is not None:
         return before.model_copy(update={"observed_generation": generation})
     reason, message = _valid(wanted.reason, wanted.message)

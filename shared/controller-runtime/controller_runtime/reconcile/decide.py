@@ -1,6 +1,6 @@
 """The decision about one object: what every reconciler has in common, around its own reconcile (FW-001…FW-003).
 
-Pure. A worker takes it with the live world, a replay with that of a decision record, a test with one that it made.
+Pure. A worker takes it with the live cache, a replay with that of a decision record, a test with one that it made.
 
 This is also the one place where anything may stand around a decision (FW-504). An observer of each of them is an
 `Interceptor`, as in gRPC: it is given the decision and the rest of the way to it.
@@ -26,7 +26,7 @@ from controller_runtime.api.meta import Resource
 from controller_runtime.errors import Category, ClassifiedError
 from controller_runtime.log.cache.view import ReadLog, View
 from controller_runtime.log.wire.part import Part
-from controller_runtime.log.wire.version import Standing
+from controller_runtime.log.wire.version import CachePosition
 from controller_runtime.reconcile.plan import NOTHING, Execution, Patch, Plan
 from controller_runtime.reconcile.reconciler import Reconciler
 
@@ -42,7 +42,7 @@ class Decision(Generic[T]):
 
     Attributes:
         reads: what it reads, where the view notes that.
-        standing: how far the world is.
+        position: how far the cache is.
         woken_by: the change that brought the pass; empty when it was none.
         traceparent: trace context of the pass.
     """
@@ -52,7 +52,7 @@ class Decision(Generic[T]):
     view: View
     now: datetime
     reads: ReadLog = field(default_factory=ReadLog)
-    standing: Standing = field(default_factory=lambda: Standing({}))
+    position: CachePosition = field(default_factory=lambda: CachePosition({}))
     woken_by: str = ""
     traceparent: str | None = None
 

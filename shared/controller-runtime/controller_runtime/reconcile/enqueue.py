@@ -9,14 +9,14 @@ from typing import Any, Final, Generic, TypeVar
 import structlog
 
 from controller_runtime.api.meta import Resource
-from controller_runtime.log.cache.store import World
-from controller_runtime.log.cache.view import WorldView
-from controller_runtime.log.wire.part import Key, Question, about_group
+from controller_runtime.log.cache.store import UNWATCHED, Cache, Reader
+from controller_runtime.log.cache.view import CacheView
+from controller_runtime.log.wire.part import Dependency, Key, about_group
 from controller_runtime.log.wire.version import Change
 from controller_runtime.reconcile.decide import Decision, Interceptor, Proceed
 from controller_runtime.reconcile.plan import Plan, compared
 from controller_runtime.reconcile.queue import Priority, WorkQueue
-from controller_runtime.reconcile.reconciler import Reconciler, Shown, wake_name
+from controller_runtime.reconcile.reconciler import Predicate, Reconciler, mapping_name
 from controller_runtime.reconcile.record import MOST_ORIGINS, Origin
 
 _log = structlog.get_logger(__name__)
@@ -26,7 +26,7 @@ Listener = Callable[[Change[Any]], None]
 
 
 _SLICE: Final = 100
-"""Changes after which others get their turn: a wake may decode an object, so some 20 ms."""
+"""Changes after which others get their turn: a mapping may decode an object, so some 20 ms."""
 
 
 class Dispatcher:
@@ -37,37 +37,37 @@ class Dispatcher:
 
     def __init__(self) -> None:
         self._listeners: tuple[Listener, ...] = ()
-        self._untold: deque[Change[Any]] = deque()
+        self._unreported: deque[Change[Any]] = deque()
         self._telling = False
         self.failed: Counter[str] = Counter()
-        """How often a listener stumbled over a change, by part."""
+        """How often a listener failed on a change, by part."""
 
     def __call__(self, changes: Sequence[Change[Any]]) -> None:
         if self._listeners:
-            self._untold.extend(changes)
+            self._unreported.extend(changes)
         if not self._telling:
-            self._tell_some()
+            self._notify_some()
 
     def listen(self, *listeners: Listener) -> None:
         """Replace the listeners; what the former ones did not receive yet, the new ones need not know."""
         self._listeners = listeners
-        self._untold.clear()
+        self._unreported.clear()
 
-    def _tell_some(self) -> None:
+    def _notify_some(self) -> None:
         self._telling = True
         for _ in range(_SLICE):
-            if self._untold:
-                self._tell(self._untold.popleft())
-        self._telling = bool(self._untold)
+            if self._unreported:
+                self._notify(self._unreported.popleft())
+        self._telling = bool(self._unreported)
         if self._telling:
-            asyncio.get_running_loop().call_soon(self._tell_some)
+            asyncio.get_running_loop().call_soon(self._notify_some)
 
-    def _tell(self, change: Change[Any]) -> None:
+    def _notify(self, change: Change[Any]) -> None:
         for listener in self._listeners:
             try:
                 listener(change)
             except Exception:
-                # One unexpected object must not keep the others from being fed into the world.
+                # One unexpected object must not keep the others from being fed into the cache.
                 self.failed[change.part.name] += 1
                 _log.exception("change handler failed", part=change.part.name, key=str(change.key))
 
@@ -86,49 +86,49 @@ class Readers(Generic[K]):
 
     def __init__(self) -> None:
         self._asked: dict[K, array[int]] = {}
-        self._readers: dict[Question, K | dict[K, None]] = {}
+        self._readers: dict[Dependency, K | dict[K, None]] = {}
 
-    def __contains__(self, question: Question) -> bool:
-        return question in self._readers
+    def __contains__(self, dependency: Dependency) -> bool:
+        return dependency in self._readers
 
-    def of(self, question: Question) -> Iterable[K]:
+    def of(self, dependency: Dependency) -> Iterable[K]:
         """Whom another answer concerns."""
-        found = self._readers.get(question)
+        found = self._readers.get(dependency)
         return () if found is None else tuple(_several(found))
 
-    def asked(self, key: K) -> Iterable[Question]:
+    def dependencies_of(self, key: K) -> Iterable[Dependency]:
         """What the latest pass of an object asked."""
         return self._asked.get(key, _NOTHING)
 
-    def note(self, key: K, questions: Iterable[Question]) -> None:
-        """What the latest pass of an object asked; nothing = it is not woken any more."""
-        now, before = array("q", sorted(questions)), self._asked.get(key, _NOTHING)
+    def note(self, key: K, dependencies: Iterable[Dependency]) -> None:
+        """What the latest pass of an object asked; nothing = it is not enqueued any more."""
+        now, before = array("q", sorted(dependencies)), self._asked.get(key, _NOTHING)
         if now == before:
             return
-        for question in set(before).difference(now):
-            self._drop(question, key)
-        for question in set(now).difference(before):
-            self._add(question, key)
+        for dependency in set(before).difference(now):
+            self._drop(dependency, key)
+        for dependency in set(now).difference(before):
+            self._add(dependency, key)
         if now:
             self._asked[key] = now
         else:
             del self._asked[key]
 
-    def _add(self, question: Question, key: K) -> None:
-        known = self._readers.get(question)
+    def _add(self, dependency: Dependency, key: K) -> None:
+        known = self._readers.get(dependency)
         if known is None:
-            self._readers[question] = key
+            self._readers[dependency] = key
         else:
             several = _several(known)
             several[key] = None
-            self._readers[question] = several
+            self._readers[dependency] = several
 
-    def _drop(self, question: Question, key: K) -> None:
-        known = self._readers[question]
+    def _drop(self, dependency: Dependency, key: K) -> None:
+        known = self._readers[dependency]
         if isinstance(known, dict) and len(known) > 1:
             del known[key]
         else:
-            del self._readers[question]
+            del self._readers[dependency]
 
 
 def _several(known: K | dict[K, None]) -> dict[K, None]:
@@ -138,12 +138,12 @@ def _several(known: K | dict[K, None]) -> dict[K, None]:
 T = TypeVar("T", bound=Resource)
 
 
-class Waking(Interceptor, Generic[T]):
+class Enqueuer(Interceptor, Generic[T]):
     """Queues passes. Around each decision it notes what that asked, and it remembers which change woke each object."""
 
-    def __init__(self, reconciler: Reconciler[T], world: World, queue: WorkQueue[Key]) -> None:
+    def __init__(self, reconciler: Reconciler[T], cache: Cache, queue: WorkQueue[Key]) -> None:
         self._reconciler = reconciler
-        self._world = world
+        self._cache = cache
         self._queue = queue
         self._readers: Readers[Key] = Readers()
         self._causes: dict[Key, str] = {}
@@ -151,21 +151,21 @@ class Waking(Interceptor, Generic[T]):
         self.failed = 0
         """Changes whose dependents could not be determined (FW-432)."""
 
-    def has_asked(self, question: Question) -> bool:
+    def has_asked(self, dependency: Dependency) -> bool:
         """Whether the last pass of any object depended on the answer."""
-        return question in self._readers
+        return dependency in self._readers
 
     def decide(self, decision: Decision[Any], proceed: Proceed) -> Plan:
         """Take the decision and note what it asked, before anything is awaited: no change in between goes unnoticed."""
         key = decision.obj.key
         # A failure is reported in the pass that met it: what that has asked before counts still.
-        asked = set(self._readers.asked(key) if decision.view.failure is not None else ())
+        asked = set(self._readers.dependencies_of(key) if decision.view.failure is not None else ())
         try:
             plan = proceed(decision)
             asked |= compared(plan)
             return plan
         finally:
-            self._readers.note(key, asked | decision.reads.questions)
+            self._readers.note(key, asked | decision.reads.dependencies)
 
     def asks_nothing(self, key: Key) -> None:
         """Nothing is decided about the object as it is: its own next version alone matters."""
@@ -185,36 +185,38 @@ class Waking(Interceptor, Generic[T]):
         """The change that woke the object since the last time; empty when it was none, as at a resync or a retry."""
         return self._causes.pop(key, "")
 
-    def on_change(self, change: Change[Any], questions: Iterable[Question]) -> None:
-        """Queue what a change of the world concerns; call it for every change of a consumed part.
+    def on_change(self, change: Change[Any], dependencies: Iterable[Dependency], *, blindly: bool = False) -> None:
+        """Queue what a change of the cache concerns; call it for every change of a consumed part.
 
-        What fails on the object keeps no other from being woken, nor the world from being fed (FW-432).
+        What fails on the object keeps no other from being enqueued, nor the cache from being fed (FW-432).
 
         Args:
-            questions: those with another answer now.
+            dependencies: those with another answer now.
+            blindly: without a look at the object, which may not end.
         """
         own, cause = change.part is self._reconciler.part, str(change)
         origin = Origin.of(change, cause)
-        if own and self._concerns(change):
-            self._wake(change.key, cause, Priority.USER, origin)
-        for question in questions:
-            for key in self._readers.of(question):
+        if own and (blindly or self._concerns(change)):
+            self._enqueue(change.key, cause, Priority.USER, origin)
+        for dependency in dependencies:
+            for key in self._readers.of(dependency):
                 # Whether a change of the object itself matters is said above.
                 if not (own and key == change.key):
-                    self._wake(key, cause, Priority.DEPENDENCY, origin)
-        self._by_hand(change, cause, origin)
+                    self._enqueue(key, cause, Priority.DEPENDENCY, origin)
+        if not blindly:
+            self._by_hand(change, cause, origin)
 
     def _by_hand(self, change: Change[Any], cause: str, origin: Origin | None) -> None:
-        for wake in self._reconciler.wakes:
-            if wake.part is not change.part:
+        for mapping in self._reconciler.mappings:
+            if mapping.part is not change.part:
                 continue
             try:
-                for key in wake.keys(change, WorldView(self._world)):
-                    self._wake(key, cause, Priority.DEPENDENCY, origin)
+                for key in mapping.keys(change, CacheView(self._cache)):
+                    self._enqueue(key, cause, Priority.DEPENDENCY, origin)
             except Exception:
-                self._stumbled(wake_name(wake), change)
+                self._mapping_failed(mapping_name(mapping), change)
 
-    def _wake(self, key: Key, cause: str, priority: Priority, origin: Origin | None) -> None:
+    def _enqueue(self, key: Key, cause: str, priority: Priority, origin: Origin | None) -> None:
         self._causes[key] = cause
         if origin is not None:
             origins = self._origins.setdefault(key, [])
@@ -226,16 +228,16 @@ class Waking(Interceptor, Generic[T]):
         try:
             return not self._reconciler.ignores(change)
         except Exception:
-            self._stumbled("ignores", change)
+            self._mapping_failed("ignores", change)
             # A pass too many is harmless.
             return True
 
-    def _stumbled(self, wake: str, change: Change[Any]) -> None:
+    def _mapping_failed(self, mapping: str, change: Change[Any]) -> None:
         self.failed += 1
         _log.exception(
             "change handler failed",
             controller=self._reconciler.controller,
-            wake=wake,
+            mapping=mapping,
             part=change.part.name,
             key=str(change.key),
         )
@@ -248,30 +250,43 @@ class ChangeRouter:
         failed: times that what is shown of an object could not be determined; it counted as news (FW-432).
     """
 
-    def __init__(self, world: World, shown: Iterable[Shown[Any]], wakings: Sequence[Waking[Any]]) -> None:
-        self._world = world
-        self._shown = {one.part.name: one.of for one in shown}
-        self._wakings = wakings
+    def __init__(
+        self,
+        cache: Cache,
+        predicates: Iterable[Predicate[Any]],
+        enqueuers: Sequence[Enqueuer[Any]],
+        reader: Reader = UNWATCHED,
+    ) -> None:
+        self._cache = cache
+        self._reader = reader
+        self._predicates = {one.part.name: one.of for one in predicates}
+        self._enqueuers = enqueuers
         self.failed = 0
 
     def route(self, change: Change[Any]) -> None:
         """Queue the passes that a change makes worthwhile; never waits."""
-        questions = self._answered_otherwise(change)
-        for waking in self._wakings:
-            waking.on_change(change, questions)
+        if change.new is None:
+            self._route(change)
+        elif not self._reader.take_in(change.new, lambda: self._route(change)):
+            self._route(change, blindly=True)
 
-    def _answered_otherwise(self, change: Change[Any]) -> set[Question]:
+    def _route(self, change: Change[Any], *, blindly: bool = False) -> None:
+        dependencies = self._answered_otherwise(change, blindly=blindly)
+        for enqueuer in self._enqueuers:
+            enqueuer.on_change(change, dependencies, blindly=blindly)
+
+    def _answered_otherwise(self, change: Change[Any], *, blindly: bool) -> set[Dependency]:
         """Of the questions that decisions have asked."""
         moved = {one for one in map(about_group, change.groups) if self._is_asked(one)}
-        others = {one for one in self._world.questions(change) if self._is_asked(one)} - moved
-        return moved | others if others and self._is_news(change) else moved
+        others = {one for one in self._cache.dependencies(change) if self._is_asked(one)} - moved
+        return moved | others if others and (blindly or self._is_news(change)) else moved
 
-    def _is_asked(self, question: Question) -> bool:
-        return any(waking.has_asked(question) for waking in self._wakings)
+    def _is_asked(self, dependency: Dependency) -> bool:
+        return any(enqueuer.has_asked(dependency) for enqueuer in self._enqueuers)
 
     def _is_news(self, change: Change[Any]) -> bool:
         """Whether the change shows (FW-501)."""
-        of = self._shown.get(change.part.name)
+        of = self._predicates.get(change.part.name)
         if of is None or change.old is None or change.new is None or change.old.version.uid != change.new.version.uid:
             return True
         before, after = change.before, change.after

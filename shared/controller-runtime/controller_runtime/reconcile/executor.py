@@ -1,7 +1,7 @@
 """Carries out a plan: patches, deletes, owned children, other children, status (FW-007…FW-013, FW-200…FW-213).
 
 What is in order stays untouched: a plan that changes nothing sends nothing (FW-013). A client that is guarded by
-the Lease ends a plan in the middle (FW-407). Every answer goes into the world at once, so that the next pass sees what
+the Lease ends a plan in the middle (FW-407). Every answer goes into the cache at once, so that the next pass sees what
 this one did.
 """
 
@@ -19,7 +19,7 @@ from controller_runtime.kube.errors import ApiError, KubeError
 from controller_runtime.kube.guard import NotLeaderError
 from controller_runtime.log.wire.part import Key
 from controller_runtime.reconcile.access import Writes, require_declared
-from controller_runtime.reconcile.cache_access import Admission, WorldAccess
+from controller_runtime.reconcile.cache_access import Admission, CacheAccess
 from controller_runtime.reconcile.child import (
     Target,
     foreign_owner,
@@ -100,7 +100,7 @@ class Executor:
         reconciler: Reconciler[Any],
         *,
         field_manager: str,
-        world: WorldAccess,
+        cache: CacheAccess,
         admission: Admission,
         events: EventWriter,
         declared: Sequence[Writes] | None = None,
@@ -109,10 +109,10 @@ class Executor:
         self._kube = kube
         self._manager = field_manager
         self._declared = declared
-        self._world = world
+        self._cache = cache
         self._admission = admission
         self._events = events
-        self._status = StatusWriter(kube, field_manager, reconciler.status, world, clock)
+        self._status = StatusWriter(kube, field_manager, reconciler.status, cache, clock)
         self._contested = reconciler.status.contested
         self._fights = Fights()
         self._clock = clock
@@ -161,7 +161,7 @@ class Executor:
 
     async def _finish(self, run: _Run, plan: Plan) -> Execution:
         try:
-            failure = await self._tell(run, plan)
+            failure = await self._report(run, plan)
         except NotLeaderError:
             return Execution(tuple(run.writes), drop=Drop.NOT_LEADER)
         # The version that won need not bring a pass: a service ignores what others write into a status they share.
@@ -174,7 +174,7 @@ class Executor:
             requeue_after=soonest((self._status.held_for(uid), self._fights.due(uid, self._clock()))),
         )
 
-    async def _tell(self, run: _Run, plan: Plan) -> ClassifiedError | None:
+    async def _report(self, run: _Run, plan: Plan) -> ClassifiedError | None:
         """Status and events; returns the failure of the status write."""
         status, contested = self._with_contests(run.target, plan.status)
         due = self._status.due(run.target, status)
@@ -184,8 +184,8 @@ class Executor:
             run.writes.append(outcome.write)
         stored = due is Due.SETTLED or (outcome is not None and outcome.stored)
         # A transition that was not stored will be seen, and reported, again.
-        told = plan.events if contested is None else (*plan.events, contested)
-        events = [event for event in told if stored or event.standing or not event.condition]
+        reported = plan.events if contested is None else (*plan.events, contested)
+        events = [event for event in reported if stored or event.standing or not event.condition]
         events += [outcome.event] if outcome is not None and outcome.event is not None else []
         if events:
             await self._events.emit(run.target, self._source, events)
@@ -231,7 +231,7 @@ class Executor:
                 raise _StopError(Drop.CONFLICT) from error
             self._failed(run, Verb.PATCH, patch, error)
         else:
-            self._done(run, Verb.PATCH, patch, answer)
+            self._note_done(run, Verb.PATCH, patch, answer)
 
     async def _delete(self, run: _Run, deletes: Iterable[Delete], *, stale: bool) -> None:
         """Delete all, also after a failure (FW-184)."""
@@ -250,7 +250,7 @@ class Executor:
             else:
                 self._failed(run, Verb.DELETE, delete, error)
         else:
-            self._world.absorb(delete.part, left or _identity(delete), gone=left is None)
+            self._cache.absorb(delete.part, left or _identity(delete), gone=left is None)
             self._fights.deleted(run.target.uid, _child_key(delete))
             run.writes.append(_write(Verb.DELETE, delete, WriteResult.DONE))
 
@@ -267,7 +267,7 @@ class Executor:
                     await self._apply_one(run, child)
 
     async def _apply_one(self, run: _Run, child: Child) -> None:
-        live = self._world.live(child.part, Key(child.namespace, child.name))
+        live = self._cache.live(child.part, Key(child.namespace, child.name))
         verb = Verb.APPLY if child.mode is WriteMode.APPLY else Verb.CREATE
         body = with_owner(run.target, child)
         try:
@@ -275,7 +275,7 @@ class Executor:
                 await self._create_child(run, child, body)
                 return
             if live is None:
-                # A foreign object without the part's label is invisible in the world: look before applying (FW-207).
+                # A foreign object without the part's label is invisible in the cache: look before applying (FW-207).
                 live = await self._read(child)
             await self._bring_up_to_date(run, child, body, live)
         except KubeError as error:
@@ -288,7 +288,7 @@ class Executor:
                 run.writes.append(_write(Verb.APPLY, child, WriteResult.HELD, error="deleted by another client"))
                 return
             desired = to_create(body, run.target.traceparent, hashed=True)
-            self._done(run, Verb.APPLY, child, await self._kube.apply(child.part.kind, desired, self._manager))
+            self._note_done(run, Verb.APPLY, child, await self._kube.apply(child.part.kind, desired, self._manager))
             self._fights.applied(run.target.uid, _child_key(child), verdict.fields, self._clock())
             return
         desired = to_create(body, run.target.traceparent, hashed=False)
@@ -307,7 +307,7 @@ class Executor:
                 raise
             await self._resolve_name_conflict(run, child)
         else:
-            self._done(run, Verb.CREATE, child, answer)
+            self._note_done(run, Verb.CREATE, child, answer)
 
     async def _bring_up_to_date(self, run: _Run, child: Child, body: JsonObject, live: JsonObject | None) -> None:
         foreign = None if live is None else foreign_owner(run.target, child, live)
@@ -331,10 +331,12 @@ class Executor:
         verdict = self._fights.judge(owner, key, wanted, self._clock())
         if verdict.begun:
             found = await self._read(child) or live
-            self._fights.named(owner, key, {one: other_manager(found, one, self._manager) for one in verdict.begun})
+            self._fights.note_managers(
+                owner, key, {one: other_manager(found, one, self._manager) for one in verdict.begun}
+            )
         if verdict.fields:
             desired = yielding(to_update(body, live), live, verdict.held)
-            self._done(run, Verb.APPLY, child, await self._kube.apply(child.part.kind, desired, self._manager))
+            self._note_done(run, Verb.APPLY, child, await self._kube.apply(child.part.kind, desired, self._manager))
             self._fights.applied(owner, key, verdict.fields, self._clock())
         elif verdict.held:
             run.writes.append(_write(Verb.APPLY, child, WriteResult.HELD, error="fields contested"))
@@ -347,18 +349,18 @@ class Executor:
                 raise
             run.writes.append(_write(Verb.PATCH, child, WriteResult.CONFLICT, error=str(error)))
             raise _StopError(Drop.CONFLICT) from error
-        self._done(run, Verb.PATCH, child, answer)
+        self._note_done(run, Verb.PATCH, child, answer)
         return answer
 
     async def _resolve_name_conflict(self, run: _Run, child: Child) -> None:
-        """The name was taken: by our own child that the world does not know yet, or by a foreign object (FW-207)."""
+        """The name was taken: by our own child that the cache does not know yet, or by a foreign object (FW-207)."""
         live = await self._read(child)
         if live is None:
             # Deleted in between; the next pass creates it.
             raise _StopError(Drop.CONFLICT)
         foreign = foreign_owner(run.target, child, live)
         if foreign is None:
-            self._world.absorb(child.part, live)
+            self._cache.absorb(child.part, live)
             run.writes.append(_write(Verb.CREATE, child, WriteResult.EXISTS, version=_version(live)))
             return
         run.writes.append(_write(Verb.CREATE, child, WriteResult.FAILED, error=str(foreign)))
@@ -382,8 +384,8 @@ class Executor:
 
     # Results
 
-    def _done(self, run: _Run, verb: Verb, item: Child | Patch, answer: JsonObject) -> None:
-        self._world.absorb(item.part, answer)
+    def _note_done(self, run: _Run, verb: Verb, item: Child | Patch, answer: JsonObject) -> None:
+        self._cache.absorb(item.part, answer)
         run.writes.append(_write(verb, item, WriteResult.DONE, version=_version(answer)))
 
     def _failed(self, run: _Run, verb: Verb, item: Child | Delete | Patch, error: KubeError) -> None:

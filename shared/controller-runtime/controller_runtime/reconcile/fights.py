@@ -145,7 +145,7 @@ class Fights:
             if (one := known.get(path)) is not None:
                 one.ours, one.since = True, now
 
-    def named(self, owner: str, child: ChildKey, managers: Mapping[FieldPath, str]) -> None:
+    def note_managers(self, owner: str, child: ChildKey, managers: Mapping[FieldPath, str]) -> None:
         """It was found out who overwrites these fields."""
         known = self._owners.get(owner, {}).get(child, {})
         for path, manager in managers.items():
@@ -270,7 +270,7 @@ def _is_item(name: str, index: int, item: object) -> bool:
     return all(item.get(key) == value for key, value in loads(text).items())
 
 
-# How it is told
+# How it is reported
 
 
 def with_contests(
@@ -293,7 +293,7 @@ def with_contests(
     if status is None or not contests or any(one["type"] == type_ for one in conditions):
         return status, None
     before = next((one for one in stored if one.get("type") == type_ and one.get("reason") == FIELD_CONFLICT), None)
-    told: JsonObject = {
+    reported: JsonObject = {
         "type": type_,
         "status": ConditionStatus.FALSE.value,
         "reason": FIELD_CONFLICT,
@@ -302,7 +302,7 @@ def with_contests(
         "observedGeneration": generation,
     }
     event = Event(EventType.WARNING, FIELD_CONFLICT, message, condition=type_, status=ConditionStatus.FALSE.value)
-    return {**status, "conditions": [*conditions, told]}, event if before is None else None
+    return {**status, "conditions": [*conditions, reported]}, event if before is None else None
 
 
 def message_of(contests: Sequence[Contest], ours: str, pause: str) -> str:

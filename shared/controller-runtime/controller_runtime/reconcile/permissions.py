@@ -20,7 +20,7 @@ _NAMED: Final = "metadata.name="
 _OF_WRITES: Final[dict[Verb, tuple[ApiVerb, ...]]] = {
     # What a create meets under its name is read, to see whose it is (FW-207).
     Verb.CREATE: (ApiVerb.CREATE, ApiVerb.GET),
-    # An apply of what is not there is a create to the API server; what is not in the world is looked for first.
+    # An apply of what is not there is a create to the API server; what is not in the cache is looked for first.
     Verb.APPLY: (ApiVerb.CREATE, ApiVerb.GET, ApiVerb.PATCH),
     Verb.PATCH: (ApiVerb.PATCH,),
     Verb.DELETE: (ApiVerb.DELETE,),
@@ -34,9 +34,9 @@ def permissions(definition: ServiceDefinition) -> tuple[Access, ...]:
             *_of_every_service(definition),
             *(one for part in definition.publishes for one in _watched(part)),
             *(one for reconciler in definition.reconcilers for one in _reconciled(reconciler)),
-            *(need for one in definition.declared_writes for need in _written(one)),
+            *(need for one in definition.declared_writes for need in _accesses_of(one)),
             *definition.other_access,
-            *(one for needs in definition.effect_access.values() for one in needs),
+            *(one for effect in definition.effects for one in effect.access),
         ]
     )
 
@@ -74,7 +74,7 @@ def _reconciled(reconciler: Reconciler[Any]) -> Iterator[Access]:
         yield access(kind, ApiVerb.PATCH)
 
 
-def _written(one: Writes) -> Iterator[Access]:
+def _accesses_of(one: Writes) -> Iterator[Access]:
     verbs = {verb for written in one.verbs for verb in _OF_WRITES[written]}
     name = _only_name(one.part)
     # A create has no name yet when it is authorized.

@@ -10,7 +10,7 @@ from controller_runtime.api.enums import EventType
 from controller_runtime.api.meta import Kind
 from controller_runtime.errors import ClassifiedError
 from controller_runtime.json import JsonObject
-from controller_runtime.log.wire.part import Index, Key, Part, Question, about_object
+from controller_runtime.log.wire.part import Dependency, Index, Key, Part, about_object
 
 
 class Verb(StrEnum):
@@ -42,11 +42,11 @@ def _one(_: object) -> int:
 class Quota:
     """How much objects of a sort may take together, for a child that is only created.
 
-    Passes decide at once, and each of them sees the same free place in its world. So the executor counts again right
+    Passes decide at once, and each of them sees the same free place in its cache. So the executor counts again right
     before it creates, one creation after the other, and leaves the child out when there is no place.
 
     Attributes:
-        index, value: where the world finds the objects of that sort.
+        index, value: where the cache finds the objects of that sort.
         most: how many objects there may be, or how much they may take in all.
         takes: what the child takes of it.
         taken_by: what an object takes of it.
@@ -67,7 +67,7 @@ class Child:
     """An object that shall exist.
 
     Attributes:
-        part: where the world knows it from.
+        part: where the cache knows it from.
         body: complete desired object with apiVersion, kind, metadata; without hash and trace annotations,
             which the executor adds, and without the owner reference when ``owned``.
         owned: add a controller owner reference to the reconciled object (FW-210).
@@ -154,7 +154,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """I/O that the decision needs; its result comes back as a fact and wakes the object.
+    """I/O that the decision needs; its result comes back as a fact and enqueues the object.
 
     Attributes:
         kind: which runner carries it out, for example ``image-inspection``.
@@ -201,7 +201,7 @@ NOTHING = Plan()
 """The plan that changes nothing."""
 
 
-def compared(plan: Plan) -> set[Question]:
+def compared(plan: Plan) -> set[Dependency]:
     """What carrying out the plan asks: how the objects are that it wants to be so, or to be gone."""
     objects: tuple[Patch | Delete | Child, ...] = (*plan.patches, *plan.deletes, *plan.children)
     return {about_object(one.part.name, Key(one.namespace, one.name)) for one in objects}

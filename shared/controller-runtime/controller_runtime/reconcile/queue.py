@@ -73,7 +73,7 @@ class Clock(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Taken(Generic[K]):
+class TakenKey(Generic[K]):
     """A key in the hands of a worker.
 
     Attributes:
@@ -283,7 +283,7 @@ class WorkQueue(Generic[K]):
         self._dirty.pop(key, None)
         self._cancel_timer(key)
 
-    async def get(self) -> Taken[K]:
+    async def get(self) -> TakenKey[K]:
         """Wait for the most urgent key.
 
         Raises:
@@ -357,7 +357,7 @@ class WorkQueue(Generic[K]):
         self.add_after(key, until - now, priority)
         return True
 
-    def _take(self) -> Taken[K] | None:
+    def _take(self) -> TakenKey[K] | None:
         key = self._ready.take(self._is_ready)
         if key is None:
             return None
@@ -369,7 +369,7 @@ class WorkQueue(Generic[K]):
         self._sums.taken += 1
         self._sums.queue_seconds += now - waiting.since
         self._sums.waits[bisect_left(DURATIONS, now - waiting.since)] += 1
-        return Taken(key, waiting.priority, now - waiting.since, self._failures.get(key, 0))
+        return TakenKey(key, waiting.priority, now - waiting.since, self._failures.get(key, 0))
 
     def _is_ready(self, entry: tuple[Priority, K]) -> bool:
         priority, key = entry

@@ -10,7 +10,7 @@ from controller_runtime.core.objects import Namespace
 from controller_runtime.errors import ClassifiedError
 from controller_runtime.json import JsonObject
 from controller_runtime.kube.kinds import ResourceKind
-from controller_runtime.log.cache.store import Derived, World
+from controller_runtime.log.cache.store import Cache, Derived
 from controller_runtime.log.cache.view import Lookup, View
 from controller_runtime.log.wire.part import Key, Part
 from controller_runtime.log.wire.version import KEPT_DECODED, Change
@@ -23,10 +23,10 @@ from controller_runtime.telemetry.catalogue import Readings
 T = TypeVar("T", bound=Resource)
 
 
-def differs(change: Change[T], shown: Callable[[T], object]) -> bool:
+def differs(change: Change[T], predicate: Callable[[T], object]) -> bool:
     """Creation, deletion, or a change of what ``shown`` makes of the object; it includes the UID where that counts."""
     before, after = change.before, change.after
-    return before is None or after is None or shown(before) != shown(after)
+    return before is None or after is None or predicate(before) != predicate(after)
 
 
 def namespace_terminating(namespace: str, lookup: Lookup[Namespace]) -> bool | ClassifiedError:
@@ -59,7 +59,7 @@ def is_left_by_predecessor(child: Resource, owner: Resource, kind: ResourceKind)
 C = TypeVar("C", bound=Resource)
 
 
-class Wake(Protocol):
+class WatchMapping(Protocol):
     """Turns a change of a part into keys of the reconciled part, where no question that was asked explains it."""
 
     @property
@@ -71,8 +71,8 @@ class Wake(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class WakeBy(Generic[C]):
-    """The usual `Wake`: a function of the change and a view over the world after it."""
+class MappingBy(Generic[C]):
+    """The usual `WatchMapping`: a function of the change and a view over the cache after it."""
 
     part: Part[C]
     find: Callable[[Change[C], View], Iterable[Key]]
@@ -81,14 +81,14 @@ class WakeBy(Generic[C]):
         return self.find(change, view)
 
 
-def wake_name(wake: Wake) -> str:
-    """What to call a wake in a log: the function that it is made of, else its type."""
-    return wake.find.__qualname__ if isinstance(wake, WakeBy) else type(wake).__qualname__
+def mapping_name(mapping: WatchMapping) -> str:
+    """What to call a mapping in a log: the function that it is made of, else its type."""
+    return mapping.find.__qualname__ if isinstance(mapping, MappingBy) else type(mapping).__qualname__
 
 
 @dataclass(frozen=True, slots=True)
-class Shown(Generic[C]):
-    """What the decisions of a service look at in other objects of a part: a change of the rest wakes none (FW-501).
+class Predicate(Generic[C]):
+    """What the decisions of a service look at in other objects of a part: a change of the rest enqueues none (FW-501).
 
     Attributes:
         of: pure: everything that a decision may see, as something comparable. That an object comes, goes or is made
@@ -152,8 +152,8 @@ class Reconciler(Generic[T]):
         controller: name of FW-201, used in labels, Event sources and metrics.
         part: the kind it reconciles.
         reconcile: the decision: object, view and clock in, plan out. Pure.
-        wakes: changes that matter although no question of the last pass has another answer now. A change of the object
-            itself always wakes it.
+        mappings: changes that matter although no question of the last pass has another answer now. A change of the
+            object itself always enqueues it.
         finalizer: added before the first pass when ``finalize`` is set (FW-180, FW-181).
         finalize: the clean-up plan of a deleting object; the finalizer is removed once a pass returns ``None``.
         status: which part of the status is its own.
@@ -164,7 +164,7 @@ class Reconciler(Generic[T]):
     controller: str
     part: Part[T]
     reconcile: Callable[[T, View, datetime], Plan]
-    wakes: tuple[Wake, ...] = ()
+    mappings: tuple[WatchMapping, ...] = ()
     finalizer: str | None = None
     finalize: Callable[[T, View, datetime], Plan | None] | None = None
     status: StatusOwnership = field(default_factory=StatusOwnership)
@@ -193,23 +193,36 @@ class EffectRunner(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class EffectType:
+    """A sort of I/O that plans ask for; its runner is made at start, by the service's ``effect_runners``.
+
+    Attributes:
+        name: `Effect.kind` of those that it carries out, and the kind of their facts.
+        concurrency: how many run at the same time; sorts do not wait for each other.
+        access: what they do at the Kubernetes API, if anything (FW-534).
+    """
+
+    name: str
+    concurrency: int
+    access: tuple[Access, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ServiceDefinition:
     """What a service publishes, consumes and reconciles (design: one declaration, in its ``service.py``).
 
     Attributes:
         name: also names its Lease and field manager ``aim-<name>``.
         publishes: parts that it alone watches.
-        consumes: parts of its world, its own included where it reads them.
-        indexes: look-ups its reconcilers and wakes use: indexes, summaries and lines.
-        shown: of which parts its decisions look at a portion only.
+        consumes: parts of its cache, its own included where it reads them.
+        indexes: look-ups its reconcilers and enqueues use: indexes, summaries and lines.
+        predicates: of which parts its decisions look at a portion only.
         reconcilers: its controllers.
         writes: what its plans may do to other objects than their own; the executor carries out nothing else, and its
             role allows nothing else.
-        effect_kinds: kinds of effects its plans may ask for, and how many of each run at the same time; the runners
-            are made at start.
-        effect_access: what each kind of effect does at the Kubernetes API, if anything.
+        effects: sorts of effects that its plans may ask for.
         other_access: what else it needs there.
-        readings: metrics that follow from its world (FW-286).
+        readings: metrics that follow from its cache (FW-286).
         governs_streams: whether its settings decide about the limits of the streams; exactly one service of a platform.
         kept_decoded: bytes of JSON whose typed forms are kept (FW-459): what one pass reads should fit.
     """
@@ -218,13 +231,12 @@ class ServiceDefinition:
     publishes: tuple[Part[Any], ...]
     consumes: tuple[Part[Any], ...]
     indexes: tuple[Derived, ...] = ()
-    shown: tuple[Shown[Any], ...] = ()
+    predicates: tuple[Predicate[Any], ...] = ()
     reconcilers: tuple[Reconciler[Any], ...] = ()
     writes: tuple[Writes, ...] = ()
-    effect_kinds: Mapping[str, int] = field(default_factory=dict)
-    effect_access: Mapping[str, tuple[Access, ...]] = field(default_factory=dict)
+    effects: tuple[EffectType, ...] = ()
     other_access: tuple[Access, ...] = ()
-    readings: Callable[[World], Readings] = field(default=lambda _: {})
+    readings: Callable[[Cache], Readings] = field(default=lambda _: {})
     governs_streams: bool = False
     kept_decoded: int = KEPT_DECODED
 

@@ -18,8 +18,8 @@ from controller_runtime.log.history.decisions import (
     DecisionRecord,
     RecordedFailure,
     RecordedWrite,
+    recorded_position,
     recorded_reads,
-    recorded_standing,
 )
 from controller_runtime.log.wire.version import Change, Entry
 from controller_runtime.reconcile.child import in_order
@@ -281,7 +281,7 @@ def record_of(
         generation=obj.metadata.generation,
         woken_by=decision.woken_by,
         traceparent=decision.traceparent or "",
-        world=recorded_standing(decision.standing, decision.reads.searched_parts),
+        world=recorded_position(decision.position, decision.reads.searched_parts),
         reads=recorded_reads(decision.reads),
         failure=None
         if failure is None

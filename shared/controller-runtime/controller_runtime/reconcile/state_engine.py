@@ -94,7 +94,7 @@ def evaluate(
     """
     named = sorted((part for part in components if part.name), key=lambda part: _rank(order, part.name))
     held = [part for part in named if _is_held(part, stored, now)]
-    reported = [_as_told(part, stored) if part in held else part for part in named]
+    reported = [_as_reported(part, stored) if part in held else part for part in named]
     loose = (*errors, *(() if failure is None else (failure,)))
     every = (*loose, *(error for part in reported for error in part.errors))
     # What is wrong is reported at once, and all the rest with it; that a child is not there yet is not wrong.
@@ -118,9 +118,11 @@ def evaluate(
         may_apply=failure is None and not _blocked(errors, named),
         retry=_retry(every),
         retry_within=None if memory.grace_left is None else memory.grace_left.total_seconds(),
-        requeue_after=soonest(hold.left(now) for hold in holds),
+        requeue_after=soonest(hold.seconds_left(now) for hold in holds),
         is_held=any(hold.whole for hold in holds),
-        events=tuple(event for event in events_of(desired, settled, stored) if not _is_told_elsewhere(event, judged)),
+        events=tuple(
+            event for event in events_of(desired, settled, stored) if not _is_reported_elsewhere(event, judged)
+        ),
         generation=generation,
     )
 
@@ -169,7 +171,7 @@ def _first_status(created: datetime | None, stored: Sequence[Condition], status:
     return Hold(BRIEFLY, created, whole=True)
 
 
-def _as_told(component: Component, stored: Sequence[Condition]) -> Component:
+def _as_reported(component: Component, stored: Sequence[Condition]) -> Component:
     """The component as it was reported last; one that never was is counted alone."""
     before = find_condition(tuple(stored), component.condition_type)
     state = None if component.hold is None else component.hold.state(before)
@@ -218,7 +220,7 @@ def _was_failing(before: Condition, memory: _Memory) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Judged:
+class _JudgedComponent:
     """A component with its condition, its state in the aggregation, and whether the grace period protects it."""
 
     component: Component
@@ -227,7 +229,7 @@ class _Judged:
     protected: bool
 
 
-def _is_told_elsewhere(event: Event, judged: Iterable[_Judged]) -> bool:
+def _is_reported_elsewhere(event: Event, judged: Iterable[_JudgedComponent]) -> bool:
     """Whether ``Ready`` only takes over what the service says that writes the condition (FW-121)."""
     elsewhere = (item.desired for item in judged if item.component.counted_only)
     return event.type is EventType.WARNING and any(
@@ -235,11 +237,11 @@ def _is_told_elsewhere(event: Event, judged: Iterable[_Judged]) -> bool:
     )
 
 
-def _judge(component: Component, memory: _Memory) -> _Judged:
+def _judge(component: Component, memory: _Memory) -> _JudgedComponent:
     before = find_condition(tuple(memory.conditions), component.condition_type)
     if before is not None and _is_protected(component, before, memory):
         kept = Desired(component.condition_type, before.status, before.reason, before.message, keep=True)
-        return _Judged(component, kept, _preserved_state(component, before, memory), protected=True)
+        return _JudgedComponent(component, kept, _preserved_state(component, before, memory), protected=True)
     state = component.effective_state
     desired = Desired(
         component.condition_type,
@@ -248,7 +250,7 @@ def _judge(component: Component, memory: _Memory) -> _Judged:
         component.effective_message,
         component.observe or (Observability.ERROR if state in ERROR_STATES else Observability.INFO),
     )
-    return _Judged(component, desired, _scanned_state(component, state), protected=False)
+    return _JudgedComponent(component, desired, _scanned_state(component, state), protected=False)
 
 
 def _scanned_state(component: Component, state: State) -> State:
@@ -341,7 +343,7 @@ _FATAL: Final = (
 
 
 def _aggregate(
-    judged: Sequence[_Judged],
+    judged: Sequence[_JudgedComponent],
     errors: Sequence[ClassifiedError],
     loose: Sequence[ClassifiedError],
     memory: _Memory,
@@ -366,14 +368,16 @@ def _not_ready(reason: str, message: str, observe: Observability = Observability
     return Desired(ParentCondition.READY, ConditionStatus.FALSE, reason, message, observe)
 
 
-def _unprotected(judged: Sequence[_Judged], loose: Sequence[ClassifiedError], memory: _Memory) -> list[ClassifiedError]:
+def _unprotected(
+    judged: Sequence[_JudgedComponent], loose: Sequence[ClassifiedError], memory: _Memory
+) -> list[ClassifiedError]:
     """Infrastructure errors that the grace period does not hide; it hides all that belong to no component."""
     of_components = (error for item in judged if not item.protected for error in item.component.errors)
     return _soft((*(() if memory.grace_left is not None else loose), *of_components))
 
 
 def _why_not_ready(
-    judged: Sequence[_Judged], soft: Sequence[ClassifiedError], progressing: tuple[str, str] | None
+    judged: Sequence[_JudgedComponent], soft: Sequence[ClassifiedError], progressing: tuple[str, str] | None
 ) -> Desired:
     """Rule 6 of FW-076."""
     broken = next((item for item in judged if item.state in ERROR_STATES), None)
@@ -446,13 +450,13 @@ def assemble(
         events: events beside those of conditions (FW-130); what is not deleted has none.
     """
     allowed = evaluation.may_apply
-    told = tuple(event for event in events if allowed or not event.of_deletes)
+    reported = tuple(event for event in events if allowed or not event.of_deletes)
     return Plan(
         patches=tuple(patches) if allowed else (),
         deletes=tuple(deletes) if allowed else (),
         children=tuple(children) if allowed else (),
         status=None if evaluation.is_held else status,
-        events=() if evaluation.is_held else (*evaluation.events, *told),
+        events=() if evaluation.is_held else (*evaluation.events, *reported),
         effects=tuple(effects),
         requeue_after=soonest((evaluation.requeue_after, requeue_after)),
         retry=evaluation.retry,

@@ -16,7 +16,7 @@ from controller_runtime.kube.client import KubeClient
 from controller_runtime.kube.errors import ApiConnectionError, ApiError, ConnectionFailure, KubeError
 from controller_runtime.kube.guard import NotLeaderError
 from controller_runtime.log.wire.part import FieldOwner, Part, entries_of
-from controller_runtime.reconcile.cache_access import WorldAccess
+from controller_runtime.reconcile.cache_access import CacheAccess
 from controller_runtime.reconcile.child import Target
 from controller_runtime.reconcile.plan import Event, Verb, Write, WriteResult, kind_of
 from controller_runtime.reconcile.reconciler import EffectError, StatusOwnership
@@ -37,6 +37,8 @@ def _code(*codes: int) -> Callable[[ApiError], bool]:
 
 _RULES: Final = (
     _Rule(lambda error: error.is_typed_patch_failure, Category.INVALID_SPEC, "InvalidSpec"),
+    _Rule(lambda error: error.is_definition_terminating, Category.INFRASTRUCTURE, "NotFound"),
+    _Rule(lambda error: error.is_quota_exceeded, Category.INFRASTRUCTURE, "QuotaExceeded"),
     _Rule(lambda error: error.is_admission_denial, Category.INVALID_SPEC, "AdmissionDenied"),
     _Rule(_code(404), Category.MISSING_DOWNSTREAM, "NotFound"),
     _Rule(_code(401), Category.AUTH, "Unauthorized"),
@@ -230,7 +232,7 @@ class StatusOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class _Refused:
+class _RefusedStatus:
     """A status that was refused; sent again when its content differs, or the CRD may have changed meanwhile."""
 
     content: bytes
@@ -249,15 +251,15 @@ class StatusWriter:
         kube: KubeClient,
         field_manager: str,
         ownership: StatusOwnership,
-        world: WorldAccess,
+        cache: CacheAccess,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._clock = clock
         self._kube = kube
         self._manager = field_manager
         self._ownership = ownership
-        self._world = world
-        self._refused: dict[str, _Refused] = {}
+        self._cache = cache
+        self._refused: dict[str, _RefusedStatus] = {}
 
     def due(self, target: Target, status: JsonObject | None) -> Due:
         """Whether the status has to be written: it differs, and was not refused as it is."""
@@ -291,7 +293,7 @@ class StatusWriter:
         except KubeError as error:
             return self._failed(target, status, error)
         self._refused.pop(target.uid, None)
-        self._world.absorb(target.part, answer)
+        self._cache.absorb(target.part, answer)
         version = str(answer["metadata"].get("resourceVersion") or "")
         return StatusOutcome(_write(target, WriteResult.DONE, version=version))
 
@@ -300,7 +302,7 @@ class StatusWriter:
         kind = target.part.kind
         if self._takes_over(target):
             taken = await take_over(self._kube, target.part, target.raw, self._manager, STATUS)
-            self._world.absorb(target.part, taken)
+            self._cache.absorb(target.part, taken)
         try:
             return await self._kube.apply(kind, body, self._manager, subresource=STATUS)
         except ApiError as error:
@@ -354,9 +356,11 @@ class StatusWriter:
         if not (isinstance(error, ApiError) and (error.code == 422 or error.is_typed_patch_failure)):
             return StatusOutcome(write, failure=classify(error, verb=Verb.STATUS))
         before = self._refused.get(target.uid)
-        self._refused[target.uid] = _Refused(canonical(status), target.generation, self._clock() + REFUSED_SECONDS)
-        told = before is not None and before.generation == target.generation
-        return StatusOutcome(write, event=None if told else _rejection(error))
+        self._refused[target.uid] = _RefusedStatus(
+            canonical(status), target.generation, self._clock() + REFUSED_SECONDS
+        )
+        reported = before is not None and before.generation == target.generation
+        return StatusOutcome(write, event=None if reported else _rejection(error))
 
 
 def _is_ownerless_condition(error: ApiError) -> bool:

@@ -1,9 +1,11 @@
-"""Notices a decision that holds the event loop, and keeps that in mind beyond the end of the process (FW-745…FW-748).
+"""Notices an object that holds the event loop, and keeps that in mind beyond the end of the process (FW-745…FW-748).
+
+What is watched of an object: taking it in, a decision about it, and each step of carrying out what was decided.
 
 Three watch, because each is blind to something. A thread sees all that lets other threads run: Python code, also code
 that waits. Code in C that keeps the interpreter's lock (a regular expression, a sort) stops the thread too: there a
-timer of the kernel writes where the loop is, and a page of memory that is a file tells which decision was under way.
-And a decision that ends after its budget reports itself.
+timer of the kernel writes where the loop is, and a page of memory that is a file tells which object was under way.
+And what ends after its budget reports itself.
 """
 
 import faulthandler
@@ -14,10 +16,13 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+import types
+from collections.abc import Callable, Coroutine, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final, Self, TypeVar
@@ -33,11 +38,11 @@ from controller_runtime.log.wire.version import Entry
 R = TypeVar("R")
 
 DEFAULT_BUDGET: Final = 10.0
-"""Seconds that one decision may hold the event loop."""
+"""Seconds for which one object may hold the event loop at a time."""
 
 _FRAMES: Final = 8
 _LEAST_COMPUTED: Final = 0.1
-"""Part of its budget that a decision has computed, or it was the process that stood still."""
+"""Part of the budget in which the processor has computed, or it was the process that stood still."""
 _MOST_KEPT: Final = 1000
 _STOP_SECONDS: Final = 1.0
 _PAGE: Final = mmap.PAGESIZE
@@ -47,13 +52,25 @@ _FRAMEWORK: Final = frozenset({annotation_keys.TRACEPARENT, annotation_keys.APPL
 _log = structlog.get_logger(__name__)
 
 
+class Stage(StrEnum):
+    """What is done with an object, as a message names it."""
+
+    READ = "taking it in"
+    DECIDE = "a decision about it"
+    CARRY_OUT = "carrying out its plan"
+
+
+_READER: Final = ""
+"""In place of a controller, where the process takes objects in for all of them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A version of an object that one controller decides about.
+    """A version of an object that one controller decides about, or that the process takes in.
 
     Attributes:
         digest: differs when anything but the status differs.
-        overrun: how long a decision about it held the loop, in seconds; 0 = that is not known.
+        overrun: for how long it held the loop, in seconds; 0 = that is not known.
         at: when that was noticed, RFC 3339.
     """
 
@@ -67,6 +84,7 @@ class Subject:
     digest: str
     overrun: float = 0.0
     at: str = ""
+    stage: Stage = Stage.DECIDE
 
     @classmethod
     def of(cls, controller: str, entry: Entry[Any], obj: Resource) -> Self:
@@ -80,6 +98,28 @@ class Subject:
             obj.metadata.generation,
             entry.version.resource_version,
             _digest(entry, obj),
+        )
+
+    @classmethod
+    def read(cls, entry: Entry[Any]) -> Self:
+        """The subject of taking an object in, before anything of it is decoded."""
+        metadata = entry.raw.get("metadata")
+        metadata = metadata if isinstance(metadata, dict) else {}
+        generation = metadata.get("generation")
+        generation = generation if isinstance(generation, int) else 0
+        asked = metadata.get("deletionTimestamp"), metadata.get("labels"), metadata.get("annotations")
+        # Of a kind without a generation each version is another one.
+        stated = repr((generation, *asked) if generation else (entry.version.resource_version,)).encode()
+        return cls(
+            _READER,
+            entry.part.kind.kind,
+            entry.key.namespace,
+            entry.key.name,
+            entry.version.uid,
+            generation,
+            entry.version.resource_version,
+            hashlib.blake2b(stated, digest_size=12).hexdigest(),
+            stage=Stage.READ,
         )
 
     @property
@@ -126,13 +166,13 @@ class Memory:
         os.close(under_way)
 
     def begin(self, subject: Subject) -> None:
-        """A decision begins: a store into memory, which the kernel keeps whatever becomes of the process."""
+        """Something begins: a store into memory, which the kernel keeps whatever becomes of the process."""
         line = dumps(subject) + b"\n"
         if len(line) <= _PAGE:
             self._page[: len(line)] = line
 
     def end(self) -> None:
-        """No decision is under way."""
+        """Nothing is under way."""
         self._page[0] = 0
 
     def keep(self, overrun: Subject) -> None:
@@ -140,14 +180,14 @@ class Memory:
         # On a line of its own, also behind one that a process did not finish.
         os.write(self._overruns, b"\n" + dumps(overrun))
 
-    def kept(self) -> list[Subject]:
+    def noted_overruns(self) -> list[Subject]:
         """The overruns, the latest last."""
         lines = os.pread(self._overruns, os.fstat(self._overruns).st_size, 0).splitlines()
         found = [_read(line) for line in lines[-_MOST_KEPT:]]
         return [one for one in found if one is not None]
 
     def interrupted(self) -> tuple[Subject, list[str]] | None:
-        """The decision in which the last process ended after its timer had fired, and the innermost frames."""
+        """What the last process ended in after its timer had fired, and the innermost frames."""
         subject, frames = _read(self._page[:].partition(b"\n")[0]), self.traced()
         return (subject, frames) if subject is not None and frames else None
 
@@ -177,7 +217,7 @@ def _read(line: bytes) -> Subject | None:
 
 @dataclass(slots=True)
 class _UnderWay:
-    """A decision, and since when it is taken, by the clock and by the processor."""
+    """What is under way, and since when, by the clock and by the processor."""
 
     subject: Subject
     since: float
@@ -185,10 +225,10 @@ class _UnderWay:
 
 
 class Watchdog:
-    """Watches the decisions of one process.
+    """Watches what one process does with objects.
 
     Args:
-        budget: seconds that one decision may take.
+        budget: seconds for which one object may hold the loop at a time.
         memory: opens the files that outlive the process; without them an overrun is known to this process alone.
     """
 
@@ -198,30 +238,79 @@ class Watchdog:
         self._memory: Memory | None = None
         self._now: _UnderWay | None = None
         self._overruns: dict[tuple[str, str], Subject] = {}
+        self._refused: set[str] = set()
         self._stopped = threading.Event()
         self._thread = 0
 
-    def watch(self, subject: Subject, decide: Callable[[], R]) -> R:
-        """Take a decision; one that takes longer than the budget is an overrun from then on."""
-        began = _UnderWay(subject, time.monotonic(), time.thread_time())
-        if self._memory is not None:
-            self._memory.begin(subject)
-        self._now = began
+    def watch(self, subject: Subject, act: Callable[[], R]) -> R:
+        """Do something with an object; what takes longer than the budget is an overrun from then on."""
+        outer, began = self._now, _UnderWay(subject, time.monotonic(), time.thread_time())
+        self._enter(began)
         try:
-            return decide()
+            return act()
         finally:
-            self._now = None
-            seconds = time.monotonic() - began.since
+            seconds, computed = time.monotonic() - began.since, time.thread_time() - began.computed
             # A process that was suspended has held nothing.
-            if seconds > self.budget and time.thread_time() - began.computed > self.budget * _LEAST_COMPUTED:
+            if seconds > self.budget and computed > self.budget * _LEAST_COMPUTED:
                 self._note(subject, seconds, [] if self._memory is None else self._memory.traced())
-            if self._memory is not None:
+            if outer is not None:
+                # Taking in what an object has written is the other one's time.
+                outer.since, outer.computed = outer.since + seconds, outer.computed + computed
+            self._enter(outer)
+
+    def _enter(self, what: _UnderWay | None) -> None:
+        self._now = what
+        if self._memory is not None:
+            if what is None:
                 self._memory.end()
+            else:
+                self._memory.begin(what.subject)
+
+    @types.coroutine
+    def steps(self, subject: Subject, work: Coroutine[Any, Any, R]) -> Generator[Any, Any, R]:
+        """Carry something out; each step from one wait to the next has the budget."""
+        step: Callable[[], Any] = partial(work.send, None)
+        while True:
+            try:
+                waited = self.watch(subject, step)
+            except StopIteration as done:
+                result: R = done.value
+                return result
+            try:
+                step = partial(work.send, (yield waited))
+            except BaseException as error:
+                # A cancellation, too, is for the work to handle.
+                step = partial(work.throw, error)
 
     def overrun(self, subject: Subject) -> Subject | None:
         """The overrun of this very version, if there was one."""
         found = self._overruns.get((subject.controller, subject.uid))
         return found if found is not None and found.digest == subject.digest else None
+
+    def take_in(self, entry: Entry[Any], derive: Callable[[], None]) -> bool:
+        """Read an object, unless this version held the loop when that was done before; returns whether it was read."""
+        subject = Subject.read(entry)
+        if self.overrun(subject) is None:
+            self.let_go(subject.uid)
+            self.watch(subject, derive)
+        refused = self.overrun(subject) is not None
+        if refused:
+            self._refused.add(subject.uid)
+        return not refused
+
+    def let_go(self, uid: str) -> None:
+        """An object is gone, or another version of it is there."""
+        self._refused.discard(uid)
+        self.forget(_READER, uid)
+
+    def unread(self, entry: Entry[Any]) -> Subject | None:
+        """The overrun of reading this very version, if there was one."""
+        return self.overrun(Subject.read(entry)) if (_READER, entry.version.uid) in self._overruns else None
+
+    @property
+    def refused(self) -> list[Subject]:
+        """The objects that are there and not read because they held the loop."""
+        return [one for one in list(self._overruns.values()) if one.stage is Stage.READ and one.uid in self._refused]
 
     def forget(self, controller: str, uid: str) -> None:
         """The object is gone."""
@@ -253,9 +342,9 @@ class Watchdog:
         try:
             memory = self._open()
         except OSError as error:
-            _log.warning("decisions that hold the event loop are forgotten at a restart", error=str(error))
+            _log.warning("objects that hold the event loop are forgotten at a restart", error=str(error))
             return
-        self._overruns = {(one.controller, one.uid): one for one in memory.kept()}
+        self._overruns = {(one.controller, one.uid): one for one in memory.noted_overruns()}
         self._memory = memory
         if (found := memory.interrupted()) is not None:
             self._note(found[0], self.budget, found[1])
@@ -294,7 +383,7 @@ class Watchdog:
         if self._memory is not None:
             self._memory.keep(overrun)
         _log.error(
-            "a decision holds the event loop; its object is not reconciled until it changes",
+            f"{overrun.stage} holds the event loop; the object is not reconciled until it changes",
             controller=subject.controller,
             kind=subject.kind,
             namespace=subject.namespace,

@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
@@ -21,8 +21,8 @@ from controller_runtime.api.enums import ConditionStatus, EventType
 from controller_runtime.api.meta import Condition, Resource
 from controller_runtime.errors import RETRIED_CATEGORIES, ClassifiedError
 from controller_runtime.json import JsonObject
-from controller_runtime.log.cache.store import World
-from controller_runtime.log.cache.view import ReadLog, WorldView
+from controller_runtime.log.cache.store import Cache
+from controller_runtime.log.cache.view import CacheView, ReadLog
 from controller_runtime.log.history.facts import FACTS, FactOwner, fact_name
 from controller_runtime.log.wire.part import Key
 from controller_runtime.log.wire.version import Entry
@@ -37,14 +37,14 @@ from controller_runtime.reconcile.conditions import (
     settle,
 )
 from controller_runtime.reconcile.decide import Decision, Interceptor, decide, is_forbidden
-from controller_runtime.reconcile.enqueue import Waking
+from controller_runtime.reconcile.enqueue import Enqueuer
 from controller_runtime.reconcile.executor import Executor
 from controller_runtime.reconcile.plan import NOTHING, Drop, Effect, Event, Execution, Plan
 from controller_runtime.reconcile.queue import Priority, QueueClosedError, WorkQueue
 from controller_runtime.reconcile.reconciler import Reconciler
 from controller_runtime.reconcile.record import Wait, pass_span, waits_from_now
-from controller_runtime.reconcile.state_engine import evaluate, status_json
-from controller_runtime.reconcile.watchdog import Subject, Watchdog
+from controller_runtime.reconcile.state_engine import GRACE_PERIOD, evaluate, status_json
+from controller_runtime.reconcile.watchdog import Stage, Subject, Watchdog
 from controller_runtime.telemetry.tracing import current_ids, current_traceparent
 
 INTERNAL_ERROR: Final = "InternalError"
@@ -60,7 +60,7 @@ def of_undecodable(reconciler: Reconciler[Any], raw: JsonObject, error: Classifi
         return NOTHING
     if reconciler.part.read_only:
         return _event_only(error.reason, error.message)
-    status, stored = _stored(reconciler, raw)
+    status, stored = _stored_status(reconciler, raw)
     verdicts = {ParentCondition.CONFIG_VALID, ParentCondition.READY}
     evaluation = evaluate(
         reconciler.part.kind.kind,
@@ -70,7 +70,7 @@ def of_undecodable(reconciler: Reconciler[Any], raw: JsonObject, error: Classifi
         stored_status=None,
         now=now,
         errors=(error,),
-        extra=[_kept(condition) for condition in stored if condition.type not in verdicts],
+        extra=[_keep(condition) for condition in stored if condition.type not in verdicts],
     )
     has_value = "status" in reconciler.part.model.model_fields["status"].annotation.model_fields
     # `Ready` repeats the words of `ConfigValid`: one fault, one Event.
@@ -87,19 +87,19 @@ def of_bug(reconciler: Reconciler[Any], raw: JsonObject, bug: Exception, now: da
 def of_overrun(reconciler: Reconciler[Any], raw: JsonObject, overrun: Subject, budget: float, now: datetime) -> Plan:
     """As of a bug, but that nothing is tried again: the version has held the event loop (FW-747)."""
     message = (
-        f"{overrun.kind} {overrun.name} not reconciled: a decision about it took longer than {budget:g} s at "
+        f"{overrun.kind} {overrun.name} not reconciled: {overrun.stage} took longer than {budget:g} s at "
         f"{overrun.version}; change its spec, or delete it"
     )
     return _not_reconciled(reconciler, raw, BUDGET_EXCEEDED, message, now)
 
 
 def _not_reconciled(reconciler: Reconciler[Any], raw: JsonObject, reason: str, message: str, now: datetime) -> Plan:
-    told_by = min(reconciler.status.only_conditions, default=RECONCILED)
+    reported_by = min(reconciler.status.only_conditions, default=RECONCILED)
     if reconciler.part.read_only:
         return _event_only(reason, message)
-    status, stored = _stored(reconciler, raw)
-    wanted = Desired(told_by, ConditionStatus.FALSE, reason, message, Observability.ERROR)
-    desired = (*(_kept(condition) for condition in stored if condition.type != told_by), wanted)
+    status, stored = _stored_status(reconciler, raw)
+    wanted = Desired(reported_by, ConditionStatus.FALSE, reason, message, Observability.ERROR)
+    desired = (*(_keep(condition) for condition in stored if condition.type != reported_by), wanted)
     settled = settle(desired, stored, generation=_generation(raw), now=now)
     conditions = [condition_json(condition) for condition in settled]
     return Plan(status={**status, "conditions": conditions}, events=events_of(desired, settled, stored))
@@ -110,7 +110,7 @@ def _event_only(reason: str, message: str) -> Plan:
     return Plan(events=(Event(EventType.WARNING, reason, message, standing=True),))
 
 
-def _stored(reconciler: Reconciler[Any], raw: JsonObject) -> tuple[JsonObject, list[Condition]]:
+def _stored_status(reconciler: Reconciler[Any], raw: JsonObject) -> tuple[JsonObject, list[Condition]]:
     """What the service owns of the stored status: fields, and the conditions that can be read."""
     status = raw.get("status")
     own = reconciler.status.own(status) if isinstance(status, Mapping) else {}
@@ -125,7 +125,7 @@ def _condition(raw: JsonObject) -> Condition | None:
         return None
 
 
-def _kept(condition: Condition) -> Desired:
+def _keep(condition: Condition) -> Desired:
     return Desired(
         condition.type, condition.status, condition.reason, condition.message, Observability.SILENT, keep=True
     )
@@ -185,7 +185,7 @@ def _unobserved(_controller: str, _result: Result, _seconds: float, _exemplar: E
 
 
 @dataclass(slots=True)
-class _Known:
+class _ObjectMemory:
     """What the worker remembers about an object until it is gone."""
 
     uid: str
@@ -202,11 +202,23 @@ class _Known:
     """Parts that the pass under way has read, or the last one if it failed."""
     unanswered: frozenset[str] = frozenset()
     """Parts in which the last pass found nothing while they were not fresh."""
+    unanswered_since: datetime | None = None
+    """Since when every pass has found nothing in some part that was not fresh."""
 
     def looked(self, reads: ReadLog) -> None:
         """A pass has decided."""
         self.read |= reads.parts
         self.unanswered |= reads.unanswered
+
+    def postponed(self, reads: ReadLog, now: datetime) -> timedelta | None:
+        """For how long a pass waits for the answer that it did not get (FW-861)."""
+        if not reads.unanswered:
+            self.unanswered_since = None
+            return None
+        # A clock that was set back must not prolong it.
+        self.unanswered_since = min(self.unanswered_since or now, now)
+        left = GRACE_PERIOD - (now - self.unanswered_since)
+        return left if left > timedelta() else None
 
     def look_afresh(self) -> None:
         """Nothing that comes back is news: a pass begins, or it failed for another reason than what it saw."""
@@ -224,7 +236,7 @@ class Worker(Generic[T]):
     def __init__(
         self,
         reconciler: Reconciler[T],
-        world: World,
+        cache: Cache,
         queue: WorkQueue[Key],
         executor: Executor,
         *,
@@ -236,25 +248,25 @@ class Worker(Generic[T]):
     ) -> None:
         self.controller: Final = reconciler.controller
         self._reconciler = reconciler
-        self._world = world
+        self._cache = cache
         self.queue: Final = queue
         self._executor = executor
         self._effects = effects
         self._observe = observe
         self._now = now
         self._watchdog = watchdog or Watchdog()
-        self._known: dict[Key, _Known] = {}
-        self.waking = Waking(reconciler, world, queue)
-        self._interceptors = (*interceptors, self.waking)
+        self._known: dict[Key, _ObjectMemory] = {}
+        self.enqueuer = Enqueuer(reconciler, cache, queue)
+        self._interceptors = (*interceptors, self.enqueuer)
         self._active = 0
         self._round: set[Key] = set()
-        self._untold = 0
+        self._unreported = 0
         self._reasons: Counter[str] = Counter()
 
     @property
-    def untold(self) -> int:
+    def unreported(self) -> int:
         """Times that the API server did not take why nothing is done about an object."""
-        return self._untold
+        return self._unreported
 
     @property
     def active(self) -> int:
@@ -280,7 +292,7 @@ class Worker(Generic[T]):
 
     def resync(self) -> None:
         """Queue every object, after everything that is really urgent (FW-017)."""
-        for entry in self._world.all(self._reconciler.part):
+        for entry in self._cache.all(self._reconciler.part):
             self.queue.add(entry.key, Priority.RESYNC)
 
     def hurry(self, parts: set[str]) -> None:
@@ -291,7 +303,7 @@ class Worker(Generic[T]):
 
     def begin_round(self) -> None:
         """From now on `round_over` tells whether every present object had a pass."""
-        self._round = {entry.key for entry in self._world.all(self._reconciler.part)}
+        self._round = {entry.key for entry in self._cache.all(self._reconciler.part)}
 
     @property
     def round_over(self) -> bool:
@@ -338,21 +350,24 @@ class Worker(Generic[T]):
         self._observe(self.controller, result, time.monotonic() - started, None if known is None else known.exemplar)
 
     async def _pass(self, key: Key) -> Result:
-        entry = self._world.get(self._reconciler.part, key)
+        entry = self._cache.get(self._reconciler.part, key)
         if entry is None:
             self._forget(key)
             return Result.SUCCESS
         self._remember(key, entry.version.uid)
         self._known[key].look_afresh()
         known = self._known[key]
-        known.woken_by, origins = self.waking.take_cause(key), self.waking.take_origins(key)
+        known.woken_by, origins = self.enqueuer.take_cause(key), self.enqueuer.take_origins(key)
         wait, known.wait, known.exemplar = known.wait, None, None
+        if (unread := self._watchdog.unread(entry)) is not None:
+            refusal, execution = await self._skip(entry, unread)
+            return self._schedule(key, refusal, execution)
         undecodable = entry.decode()
         if isinstance(undecodable, ClassifiedError):
-            self.waking.asks_nothing(key)
+            self.enqueuer.asks_nothing(key)
             refusal = of_undecodable(self._reconciler, entry.raw, undecodable, self._now())
             # Its next version brings the next pass; a retry is for what could not be said of this one (CC-014, FW-476).
-            self._schedule(key, refusal, await self._tell(entry, refusal))
+            self._schedule(key, refusal, await self._report(entry, refusal))
             return Result.ERROR
         # Around the pass and not around its decision, as an interceptor: what it writes belongs to the same span.
         with pass_span(self.controller, entry, origins, wait):
@@ -362,7 +377,7 @@ class Worker(Generic[T]):
     async def _decide_and_execute(self, entry: Entry[T], obj: T) -> Result:
         plan, execution = await self._attempt(entry, obj)
         if execution.failure is not None and (not obj.deleting or is_forbidden(execution.failure)):
-            entry = self._world.get(self._reconciler.part, entry.key) or entry
+            entry = self._cache.get(self._reconciler.part, entry.key) or entry
             plan, reported = await self._attempt(entry, entry.object or obj, execution.failure)
             execution = execution.followed_by(reported)
         return self._schedule(entry.key, plan, execution)
@@ -378,14 +393,28 @@ class Worker(Generic[T]):
             plan = self._watchdog.watch(subject, lambda: decide(decision, self._interceptors))
         except Exception as bug:
             self._failed_for_a_bug(entry.key)
-            await self._tell(entry, of_bug(self._reconciler, entry.raw, bug, decision.now))
+            await self._report(entry, of_bug(self._reconciler, entry.raw, bug, decision.now))
             raise
         if (overrun := self._watchdog.overrun(subject)) is not None:
             return await self._skip(entry, overrun)
         known.looked(decision.reads)
+        postponed = known.postponed(decision.reads, decision.now)
+        if postponed is not None and failure is None and not obj.deleting:
+            parts = sorted(decision.reads.unanswered)
+            _log.info("reconcile postponed: parts are stale", parts=parts, seconds=postponed.total_seconds())
+            return Plan(requeue_after=postponed.total_seconds()), Execution()
+        carrying_out = self._carry_out(entry, decision, plan, failure)
+        execution = await self._watchdog.steps(replace(subject, stage=Stage.CARRY_OUT), carrying_out)
+        if (overrun := self._watchdog.overrun(subject)) is not None:
+            return await self._skip(entry, overrun)
+        return plan, execution
+
+    async def _carry_out(
+        self, entry: Entry[T], decision: Decision[T], plan: Plan, failure: ClassifiedError | None
+    ) -> Execution:
         results = self._results_read(decision.reads, plan)
         target = Target(self._reconciler.part, entry.raw, decision.traceparent)
-        if failure is not None and not obj.deleting:
+        if failure is not None and not decision.obj.deleting:
             execution = await self._executor.report(target, plan)
         else:
             execution = await self._executor.execute(target, plan, stale=bool(decision.reads.stale_parts))
@@ -397,13 +426,13 @@ class Worker(Generic[T]):
             except Exception:
                 # An observer must not undo what was carried out, nor keep a failure from being reported.
                 _log.exception("interceptor failed", interceptor=type(interceptor).__qualname__)
-        return plan, execution
+        return execution
 
     async def _skip(self, entry: Entry[T], overrun: Subject) -> tuple[Plan, Execution]:
         """Decide nothing about a version that has held the loop, and report that (FW-747)."""
-        self.waking.asks_nothing(entry.key)
+        self.enqueuer.asks_nothing(entry.key)
         refusal = of_overrun(self._reconciler, entry.raw, overrun, self._watchdog.budget, self._now())
-        return refusal, await self._tell(entry, refusal)
+        return refusal, await self._report(entry, refusal)
 
     def _results_read(self, reads: ReadLog, plan: Plan) -> list[tuple[Effect, bool, datetime | None]]:
         """The effects of a plan, whether its decision read their results, and of when these were."""
@@ -413,8 +442,8 @@ class Worker(Generic[T]):
             for effect in plan.effects
         ]
 
-    def _decision(self, entry: Entry[T], obj: T, failure: ClassifiedError | None, known: _Known) -> Decision[T]:
-        view = WorldView(self._world, failure, known.failing_since)
+    def _decision(self, entry: Entry[T], obj: T, failure: ClassifiedError | None, known: _ObjectMemory) -> Decision[T]:
+        view = CacheView(self._cache, failure, known.failing_since)
         view.untracked.get(self._reconciler.part, entry.key.namespace, entry.key.name)
         return Decision(
             self._reconciler,
@@ -422,26 +451,26 @@ class Worker(Generic[T]):
             view,
             self._now(),
             view.reads,
-            self._world.standing(),
+            self._cache.position(),
             known.woken_by,
             current_traceparent(),
         )
 
-    async def _tell(self, entry: Entry[T], refusal: Plan) -> Execution:
+    async def _report(self, entry: Entry[T], refusal: Plan) -> Execution:
         """Say on the object itself why nothing is done about it; without a word it would go unnoticed."""
         try:
-            told = await self._executor.report(Target(self._reconciler.part, entry.raw, entry.traceparent), refusal)
+            reported = await self._executor.report(Target(self._reconciler.part, entry.raw, entry.traceparent), refusal)
         except Exception as bug:
-            self._note_untold(entry.key, repr(bug))
+            self._note_unreported(entry.key, repr(bug))
             raise
-        if told.status_failure is not None:
-            self._note_untold(entry.key, str(told.status_failure))
-        elif told.drop is Drop.CONFLICT:
-            self._note_untold(entry.key, "the object has changed meanwhile")
-        return told
+        if reported.status_failure is not None:
+            self._note_unreported(entry.key, str(reported.status_failure))
+        elif reported.drop is Drop.CONFLICT:
+            self._note_unreported(entry.key, "the object has changed meanwhile")
+        return reported
 
-    def _note_untold(self, key: Key, why: str) -> None:
-        self._untold += 1
+    def _note_unreported(self, key: Key, why: str) -> None:
+        self._unreported += 1
         controller = self.controller
         _log.warning("failure cannot be reported on the object", controller=controller, object=str(key), error=why)
 
@@ -449,7 +478,7 @@ class Worker(Generic[T]):
         """Start what the plan asks for; whether anything is started that the last plan did not start.
 
         An effect may have ended while the plan was carried out. The decision that read an older result, or none, is
-        woken by it; run again, the effect would replace what was seen first by something later (FW-522).
+        enqueued by it; run again, the effect would replace what was seen first by something later (FW-522).
         """
         owner = FactOwner(
             part=entry.part.name, namespace=entry.key.namespace, name=entry.key.name, uid=entry.version.uid
@@ -498,7 +527,7 @@ class Worker(Generic[T]):
     def _dropped(self, key: Key, drop: Drop) -> Result:
         """What the plan wanted to be looked at later was to follow what was left undone."""
         if drop is Drop.CONFLICT:
-            # The newer version usually brings a pass before. A world that lags must not be asked over and over.
+            # The newer version usually brings a pass before. A cache that lags must not be asked over and over.
             self.queue.retry(key)
         return Result.REQUEUE
 
@@ -518,11 +547,11 @@ class Worker(Generic[T]):
             return
         if known is not None:
             self._drop(known)
-        self._known[key] = _Known(uid)
+        self._known[key] = _ObjectMemory(uid)
 
     def _forget(self, key: Key) -> None:
         self.queue.forget(key)
-        self.waking.forget(key)
+        self.enqueuer.forget(key)
         known = self._known.pop(key, None)
         if known is not None:
             self._drop(known)
@@ -532,7 +561,7 @@ class Worker(Generic[T]):
         if (known := self._known.get(key)) is not None:
             known.look_afresh()
 
-    def _drop(self, known: _Known) -> None:
+    def _drop(self, known: _ObjectMemory) -> None:
         self._executor.forget(known.uid)
         self._watchdog.forget(self.controller, known.uid)
         self._effects.forget(known.uid)

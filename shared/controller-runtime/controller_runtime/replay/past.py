@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final, Generic, TypeVar, cast
 
-from controller_runtime.log.cache.indexes import IndexTable, Line, LineTable, Summary, SummaryTable, Table
+from controller_runtime.log.cache.indexes import IndexTable, Summary, SummaryTable, Table, WaitQueue, WaitQueueTable
 from controller_runtime.log.cache.store import Derived
 from controller_runtime.log.history.decisions import LISTED, DecisionRecord, RecordedObject
 from controller_runtime.log.history.reader import PartOf
@@ -22,10 +22,10 @@ B = TypeVar("B", bound=Table[Any])
 
 
 class Rebuilt(Generic[B]):
-    """A table as the world keeps it; what the code raises for an object is kept as well.
+    """A table as the cache keeps it; what the code raises for an object is kept as well.
 
     Attributes:
-        raised: tracebacks by object; as in the world, such an object is not in the table (FW-480).
+        raised: tracebacks by object; as in the cache, such an object is not in the table (FW-480).
     """
 
     def __init__(self, table: B) -> None:
@@ -59,7 +59,7 @@ class Rebuilt(Generic[B]):
             return self._nothing, "".join(traceback.format_exception(bug))
 
 
-D = TypeVar("D", Index[Any], Summary[Any, Any], Line[Any])
+D = TypeVar("D", Index[Any], Summary[Any, Any], WaitQueue[Any])
 
 
 class NotLoadedError(BaseException):
@@ -97,7 +97,7 @@ class Moment:
     Attributes:
         decision: its ID.
         at: the clock that it was given.
-        position: how far its world was; ``None`` when undetermined.
+        position: how far its cache was; ``None`` when undetermined.
         known: what it knew of single objects, own writes and reads: better than anything that can be rebuilt.
         unknown: why the part as a whole cannot be rebuilt; empty if it can be.
     """
@@ -115,12 +115,12 @@ _NOWHERE: Final = Moment("", datetime.min.replace(tzinfo=UTC), None, {})
 class PastPart:
     """All objects of a part, at one moment after the other.
 
-    What is not needed is not read: where the objects that were delivered are as many as the world held, there were
+    What is not needed is not read: where the objects that were delivered are as many as the cache held, there were
     no others (FW-494).
 
     Args:
         chains: what was read of each object.
-        told: the entry of a version, the same one for the same version, or that it is unreadable.
+        found: the entry of a version, the same one for the same version, or that it is unreadable.
         read: the version that a decision knew.
 
     Attributes:
@@ -131,13 +131,13 @@ class PastPart:
         self,
         part: Part[Any],
         chains: Mapping[Key, Chain],
-        told: Callable[[LoggedVersion], Answer],
+        found: Callable[[LoggedVersion], Answer],
         read: Callable[[RecordedObject, datetime], Answer],
         *,
         complete: bool = True,
     ) -> None:
         self._part = part
-        self._answer = told
+        self._answer = found
         self._read = read
         self._entries: dict[Key, Entry[Any]] = {}
         self._holes: dict[Key, str] = {}
@@ -162,11 +162,11 @@ class PastPart:
 
     def move(self, moment: Moment) -> None:
         """Become what a decision saw."""
-        changed = (*self._changed(moment), *self._corrected)
+        changed = (*self._changed_keys(moment), *self._corrected)
         # Until it has arrived: one that stopped on its way stands nowhere.
         self.moment = _NOWHERE
         for key in changed:
-            self._set(key, self._told(key, moment))
+            self._set(key, self._decoded(key, moment))
         self._corrected = set()
         for key, known in moment.known.items():
             entry = self._entries.get(key)
@@ -220,9 +220,9 @@ class PastPart:
         """Today's summary of the objects."""
         return self._table(summary, SummaryTable)
 
-    def line(self, line: Line[Any]) -> Rebuilt[LineTable]:
+    def queue(self, queue: WaitQueue[Any]) -> Rebuilt[WaitQueueTable]:
         """Today's line of the objects."""
-        return self._table(line, LineTable)
+        return self._table(queue, WaitQueueTable)
 
     # Inside
 
@@ -234,7 +234,7 @@ class PastPart:
                 rebuilt.put(key, entry)
         return cast("Rebuilt[B]", rebuilt)
 
-    def _changed(self, moment: Moment) -> Iterable[Key]:
+    def _changed_keys(self, moment: Moment) -> Iterable[Key]:
         """Objects with messages in the stream between two moments, in whichever direction."""
         was, now = self.moment, moment
         if was is _NOWHERE:
@@ -250,21 +250,21 @@ class PastPart:
         assert position.sequence is not None
         return bisect_right(self._places, (position.epoch, position.sequence))
 
-    def _told(self, key: Key, moment: Moment) -> Answer:
+    def _decoded(self, key: Key, moment: Moment) -> Answer:
         """What the stream had delivered of an object."""
         self._by_clock.pop(key, None)
         chain = self._chains.get(key)
         if chain is None or moment.position is None:
             return Answer()
-        told = as_of(chain, moment.position, moment.at)
-        if told.unread:
+        found = as_of(chain, moment.position, moment.at)
+        if found.unread:
             return Answer(unread=True)
         first = next(iter(chain.versions), None)
-        if told.version is None and first is not None and (made := creation(first)) is not None:
+        if found.version is None and first is not None and (made := creation(first)) is not None:
             self._by_clock[key] = made
-        if told.hole is not None:
-            return Answer(hole=f"{self._part}/{key}: {told.hole.value}")
-        return Answer() if told.version is None or told.version.deleted else self._answer(told.version)
+        if found.hole is not None:
+            return Answer(hole=f"{self._part}/{key}: {found.hole.value}")
+        return Answer() if found.version is None or found.version.deleted else self._answer(found.version)
 
     def _set(self, key: Key, answer: Answer) -> None:
         if answer.unread:
@@ -286,7 +286,7 @@ class PastPart:
 
     @property
     def _are_all(self) -> bool:
-        """Whether no other object can have been there, as each of these was, and the world held no more."""
+        """Whether no other object can have been there, as each of these was, and the cache held no more."""
         position = self.moment.position
         known_lost = any(key in self._holes for key in self._corrected)
         return position is not None and position.objects == len(self._entries) and not known_lost
@@ -296,10 +296,10 @@ class PastPart:
         position, held = self.moment.position, len(self._entries)
         if position is None or position.objects in (None, held):
             return ""
-        return f"the history tells of {held} objects, the world held {position.objects}"
+        return f"the history tells of {held} objects, the cache held {position.objects}"
 
 
-class UntoldError(BaseException):
+class UnansweredError(BaseException):
     """Something was asked for, and looking for it raised: that is a fault of the replay or of the log.
 
     Not an `Exception`, because today's code, which asks, must neither take it for an answer nor be blamed for it.
@@ -350,7 +350,7 @@ class Past:
         return self._answer(part, found, wanted)
 
     def moved_to(self, part: Part[Any], record: DecisionRecord) -> PastPart:
-        """A part, moved to where the world of a decision held it.
+        """A part, moved to where the cache of a decision held it.
 
         It is one object for all decisions of a service: ask again instead of keeping it or what it returns.
 
@@ -364,7 +364,7 @@ class Past:
         where = (record.service, part.name)
         found = self._parts.get(where)
         if found is None:
-            found = PastPart(part, chains, partial(self._told, part), partial(self.read, part), complete=complete)
+            found = PastPart(part, chains, partial(self._decoded, part), partial(self.read, part), complete=complete)
             self._parts[where] = found
         if found.moment.decision != record.id:
             found.move(self._moment(part.name, record))
@@ -374,7 +374,7 @@ class Past:
         known = {one.key: one for one in (*record.reads.objects, *record.world.own) if one.part == part}
         position, unknown = record.world.position(part), ""
         if position is None:
-            unknown = "the record does not tell how far its world was with it"
+            unknown = "the record does not tell how far its cache was with it"
         elif position.sequence is None:
             position, unknown = None, f"it came by another way than the bus, or over {LISTED} own writes were under way"
         elif self.begins > record.at:
@@ -382,7 +382,7 @@ class Past:
             unknown = f"the history goes back to {begins} only, when the decision was taken already"
         return Moment(record.id, record.at, position, known, unknown)
 
-    def _told(self, part: Part[Any], found: LoggedVersion) -> Answer:
+    def _decoded(self, part: Part[Any], found: LoggedVersion) -> Answer:
         state = found.state
         return self._answer(part, found, Version(state.uid, state.resource_version, found.sequence, state.epoch))
 

@@ -20,7 +20,14 @@ from controller_runtime.manager.settings import Settings, recorded
 from controller_runtime.reconcile.decide import Decision, decide
 from controller_runtime.reconcile.reconciler import Reconciler, ServiceDefinition
 from controller_runtime.reconcile.record import BUG, abridged, plan_to_json
-from controller_runtime.replay.past import NotLoadedError, Past, UntoldError, objects_of, scoped_part, searched_parts
+from controller_runtime.replay.past import (
+    NotLoadedError,
+    Past,
+    UnansweredError,
+    objects_of,
+    scoped_part,
+    searched_parts,
+)
 from controller_runtime.replay.view import ReplayView
 
 _WIDTH = 80
@@ -61,7 +68,7 @@ Named: TypeAlias = Mapping[tuple[str, Key], Chain]
 NEAR: Final = 2_000
 """Messages of the history between two decisions for which it is cheaper to read them than to start over."""
 _LOOK_BACK: Final = timedelta(seconds=10)
-"""For clocks that differ, and for worlds that lag behind. With more, more is read; with less, more often."""
+"""For clocks that differ, and for caches that lag behind. With more, more is read; with less, more often."""
 _LOG_LAG: Final = timedelta(seconds=2)
 """For versions that are logged a moment after they were published."""
 
@@ -163,8 +170,8 @@ class PartReading:
         self._read: Mapping[Key, Sequence[LoggedVersion]] = {}
         self._asked: set[Key] = set()
         self._nowhere: set[Key] = set()
-        told = {key: Chain((version,), version, begins=False) for key, version in present.items()}
-        self.chains: Mapping[Key, Chain] = {**told, **whole}
+        reported = {key: Chain((version,), version, begins=False) for key, version in present.items()}
+        self.chains: Mapping[Key, Chain] = {**reported, **whole}
         self.complete = False
 
     async def read_on(self, keys: Collection[Key]) -> None:
@@ -183,7 +190,7 @@ class PartReading:
         """Of each the last version before the span, those in it, and the next one behind it.
 
         Most of those of which there is nothing up to the end of the span came later; that the others are as many as the
-        world held proves it without another look.
+        cache held proves it without another look.
         """
         if not keys:
             return {}
@@ -329,11 +336,11 @@ class Replayer:
         except _MissingError as missing:
             return Replayed(stored, Verdict.UNKNOWN, missing=(str(missing),))
         try:
-            return await self._until_told(reconciler, reading, stored)
-        except UntoldError as untold:
-            return Replayed(stored, Verdict.UNKNOWN, missing=(str(untold),))
+            return await self._until_answered(reconciler, reading, stored)
+        except UnansweredError as unreported:
+            return Replayed(stored, Verdict.UNKNOWN, missing=(str(unreported),))
 
-    async def _until_told(self, reconciler: Reconciler[Any], reading: Reading, stored: StoredDecision) -> Replayed:
+    async def _until_answered(self, reconciler: Reconciler[Any], reading: Reading, stored: StoredDecision) -> Replayed:
         while True:
             try:
                 return _again(reconciler, stored, reading.past)
@@ -379,10 +386,10 @@ def _again(reconciler: Reconciler[Any], stored: StoredDecision, past: Past) -> R
     """
     view = ReplayView(stored.record, past)
     plan = _compared(reconciler, view, stored.record)
-    lines = (*plan, *(line for told in view.raised for line in told.splitlines()))
+    lines = (*plan, *(line for reported in view.raised for line in reported.splitlines()))
     view.verify()
     # With a hole, equal plans prove as little as different ones. A doubt speaks against equal ones alone.
-    (view.otherwise if lines else view.holes).extend(view.doubts)
+    (view.otherwise if lines else view.holes).extend(view.uncertain)
     verdict = Verdict.UNKNOWN if view.holes else Verdict.DIFFERENT if lines else Verdict.SAME
     return Replayed(stored, verdict, lines, tuple(view.holes), tuple(view.beyond), tuple(view.otherwise))
 
@@ -400,8 +407,8 @@ def _compared(reconciler: Reconciler[Any], view: ReplayView, record: DecisionRec
         # no `Exception` any more when it gets here.
         if raised_then == f"{BUG}{type(bug).__name__}: {bug}":
             return ()
-        told = traceback.format_exception(bug)
-        return (f"then {raised_then or record.outcome}, now an exception:", *"".join(told).splitlines())
+        reported = traceback.format_exception(bug)
+        return (f"then {raised_then or record.outcome}, now an exception:", *"".join(reported).splitlines())
     if raised_then:
         return (f"then {raised_then}, now a plan",)
     return differences(record.plan, loads(canonical(abridged(plan, record.abridged))))

@@ -14,19 +14,19 @@ from pydantic import BaseModel
 
 from controller_runtime.api.meta import Resource
 from controller_runtime.errors import ClassifiedError
-from controller_runtime.log.cache.indexes import Admits, Line, Summary
+from controller_runtime.log.cache.indexes import Admits, Summary, WaitQueue
 from controller_runtime.log.cache.view import Lookup, Selection, Summed, first_of, stale_error
 from controller_runtime.log.history.decisions import (
     DecisionRecord,
     RecordedGroup,
+    digest_of_dependencies,
     digest_of_look_ups,
     digest_of_objects,
-    digest_of_questions,
     recorded_item,
 )
 from controller_runtime.log.wire.part import Index, Key, Part
 from controller_runtime.log.wire.version import Entry, Version
-from controller_runtime.replay.past import Answer, Past, PastPart, Rebuilt, UntoldError
+from controller_runtime.replay.past import Answer, Past, PastPart, Rebuilt, UnansweredError
 
 T = TypeVar("T", bound=Resource)
 E = TypeVar("E", bound=BaseModel)
@@ -39,8 +39,8 @@ class ReplayView:
         beyond: what was asked although the record says nothing of it, as ``part/key`` or ``part[index]=value``.
         otherwise: look-ups of which today's code makes something else than the code of then, with both answers.
         raised: tracebacks of today's indexes, summaries and lines, of objects in which those of then saw something.
-        doubts: where those of today raise and find something else, and the record does not tell whether those of then
-            saw anything in the object or raised as well; equal plans prove nothing then, different ones differ.
+        uncertain: where those of today raise and find something else, and the record does not tell whether those of
+            then saw anything in the object or raised as well; equal plans prove nothing then, different ones differ.
         holes: what is unknown, and why; with any of them the answers are not those of then.
 
     Raises:
@@ -62,7 +62,7 @@ class ReplayView:
         self.beyond: list[str] = []
         self.otherwise: list[str] = []
         self.raised: list[str] = []
-        self.doubts: list[str] = []
+        self.uncertain: list[str] = []
         self.holes: list[str] = []
 
     @property
@@ -89,7 +89,7 @@ class ReplayView:
     def select(self, index: Index[T], value: str) -> Selection[T]:
         rebuilt = self._part(index.part).index(index)
         keys = tuple(sorted(rebuilt.table.keys(value)))
-        self._found(index, value, keys, rebuilt)
+        self._compare_found(index, value, keys, rebuilt)
         return self._selection(index.part, value, keys)
 
     def all(self, part: Part[T]) -> Selection[T]:
@@ -109,15 +109,15 @@ class ReplayView:
             _note(self.beyond, f"{summary}={group}")
         elif recorded != (now := tuple(recorded_item(item) for item in items)):
             self._note_otherwise(f"{summary}={group}", recorded, now)
-            self._note_doubts(_doubts(rebuilt))
+            self._note_uncertain(_uncertain(rebuilt))
         stale = summary.part.name in self._stale
         return Summed(items, stale_error(summary.part, group) if stale and not items else None)
 
-    def first(self, line: Line[T], most: int, admits: Admits) -> tuple[T, ...]:
-        part, value = line.part, first_of(most)
-        rebuilt = self._part(part).line(line)
+    def first(self, queue: WaitQueue[T], most: int, admits: Admits) -> tuple[T, ...]:
+        part, value = queue.part, first_of(most)
+        rebuilt = self._part(part).queue(queue)
         keys = rebuilt.table.first(most, admits)
-        self._found(line, value, keys, rebuilt)
+        self._compare_found(queue, value, keys, rebuilt)
         entries = (self._object(part, key) for key in keys)
         return tuple(obj for entry in entries if entry is not None and (obj := entry.object) is not None)
 
@@ -132,33 +132,33 @@ class ReplayView:
             if found is None or found == group.found:
                 continue
             if index and part in self._record.world.objects:
-                # The history vouches for each object, and the number for none having vanished without a trace. That
+                # The history confirms each object, and the number for none having vanished without a trace. That
                 # proves neither set nor versions, but leaves another index as what explains it.
                 _note(self.otherwise, f"{part}[{index}]: not what was found then")
-                self._note_doubts(self._raising.get((part, index), ()))
+                self._note_uncertain(self._raising.get((part, index), ()))
             else:
                 _note(self.holes, f"{part}{'' if index is None else f'[{index}]'}: not what was read then")
 
     def _object_group(self, group: RecordedGroup) -> str | None:
         objects = self._objects[group.part]
-        asked = digest_of_questions(str(key) for key in objects)
+        asked = digest_of_dependencies(str(key) for key in objects)
         return digest_of_objects(objects) if asked == group.asked else None
 
     def _look_up_group(self, group: RecordedGroup, index: str) -> str | None:
         look_ups = self._look_ups[group.part, index]
-        return digest_of_look_ups(look_ups) if digest_of_questions(look_ups) == group.asked else None
+        return digest_of_look_ups(look_ups) if digest_of_dependencies(look_ups) == group.asked else None
 
     def _object(self, part: Part[T], key: Key) -> Entry[T] | None:
         read = self._reads.get((part.name, key))
         if read is not None:
             with _reading(part):
                 answer = self._past.read(part, read, self._record.at)
-            return self._known(answer)
+            return self._entry_of(answer)
         if (part.name, None) not in self._groups:
             _note(self.beyond, f"{part}/{key}")
         with _reading(part):
             answer = self._past.moved_to(part, self._record).get(key)
-        entry = self._known(answer)
+        entry = self._entry_of(answer)
         self._objects[part.name][key] = None if entry is None else entry.version
         return entry
 
@@ -171,12 +171,14 @@ class ReplayView:
             _note(self.holes, hole)
         return found
 
-    def _known(self, answer: Answer) -> Entry[Any] | None:
+    def _entry_of(self, answer: Answer) -> Entry[Any] | None:
         if answer.hole is not None:
             _note(self.holes, answer.hole)
         return answer.entry
 
-    def _found(self, derived: Index[Any] | Line[Any], value: str, keys: tuple[Key, ...], rebuilt: Rebuilt[Any]) -> None:
+    def _compare_found(
+        self, derived: Index[Any] | WaitQueue[Any], value: str, keys: tuple[Key, ...], rebuilt: Rebuilt[Any]
+    ) -> None:
         """Compare what was found with what was found then."""
         part, what = derived.part.name, f"{derived}={value}"
         recorded = self._indexes.get((part, derived.name, value))
@@ -185,22 +187,22 @@ class ReplayView:
             if (part, derived.name) not in self._groups:
                 _note(self.beyond, what)
             else:
-                self._raising[part, derived.name] = _doubts(rebuilt)
+                self._raising[part, derived.name] = _uncertain(rebuilt)
         elif recorded != keys:
             self._note_otherwise(what, map(str, recorded), map(str, keys))
             self._note_raised(rebuilt, recorded)
 
     def _note_otherwise(self, what: str, then: Iterable[object], now: Iterable[object]) -> None:
-        _note(self.otherwise, f"{what}: then {_listed(then)}, now {_listed(now)}")
+        _note(self.otherwise, f"{what}: then {_list_text(then)}, now {_list_text(now)}")
 
     def _note_raised(self, rebuilt: Rebuilt[Any], keys: Iterable[Key]) -> None:
         for key in keys:
             if key in rebuilt.raised:
                 _note(self.raised, f"{rebuilt.table} raises for {key}:\n{rebuilt.raised[key]}")
 
-    def _note_doubts(self, doubts: Iterable[str]) -> None:
-        for doubt in doubts:
-            _note(self.doubts, doubt)
+    def _note_uncertain(self, uncertain: Iterable[str]) -> None:
+        for one in uncertain:
+            _note(self.uncertain, one)
 
     def _selection(self, part: Part[T], value: str, keys: Iterable[Key]) -> Selection[T]:
         entries = [one for key in sorted(keys) if (one := self._object(part, key)) is not None]
@@ -215,7 +217,7 @@ def _reading(part: Part[Any]) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        raise UntoldError(f"looking for {part} in the history raised {type(error).__name__}: {error}") from error
+        raise UnansweredError(f"looking for {part} in the history raised {type(error).__name__}: {error}") from error
 
 
 def _note(where: list[str], what: str) -> None:
@@ -223,11 +225,11 @@ def _note(where: list[str], what: str) -> None:
         where.append(what)
 
 
-def _doubts(rebuilt: Rebuilt[Any]) -> list[str]:
+def _uncertain(rebuilt: Rebuilt[Any]) -> list[str]:
     """That today's code raises: once for each exception, because it may be raised for every object of a part."""
     by_exception: defaultdict[str, list[Key]] = defaultdict(list)
-    for key, told in rebuilt.raised.items():
-        by_exception[told.rstrip().rpartition("\n")[2]].append(key)
+    for key, reported in rebuilt.raised.items():
+        by_exception[reported.rstrip().rpartition("\n")[2]].append(key)
     return [
         f"{rebuilt.table} raises for {min(keys)}{f' and {len(keys) - 1} more' if keys[1:] else ''}, "
         f"then perhaps as well: {exception}"
@@ -235,5 +237,5 @@ def _doubts(rebuilt: Rebuilt[Any]) -> list[str]:
     ]
 
 
-def _listed(found: Iterable[object]) -> str:
+def _list_text(found: Iterable[object]) -> str:
     return ", ".join(map(str, found)) or "nothing"

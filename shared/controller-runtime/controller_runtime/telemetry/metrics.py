@@ -168,8 +168,8 @@ def readings_of(
     assert is_dataclass(statistics)
     assert not isinstance(statistics, type)
     numbers = {name: value for name, value in asdict(statistics).items() if isinstance(value, int | float)}
-    return {_named(f"{prefix}_{name}"): (labels, float(value)) for name, value in numbers.items()}
+    return {_metric_name(f"{prefix}_{name}"): (labels, float(value)) for name, value in numbers.items()}
 
 
-def _named(name: str) -> str:
+def _metric_name(name: str) -> str:
     return counted if (counted := f"{name}_total") in MEANINGS else name

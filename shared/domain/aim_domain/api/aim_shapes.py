@@ -8,6 +8,7 @@ from pydantic import Field
 
 from aim_domain.api.enums import Metric, Precision, ProfileType, ResolutionScope
 from aim_domain.api.gateway_api import ParentReference
+from aim_domain.bounds import MAX_GPU_MODEL
 from controller_runtime import (
     DEFAULTED,
     REQUIRED,
@@ -41,7 +42,7 @@ class GpuRequirements(ApiModel):
 
     requests: Annotated[Int32 | None, Schema(minimum=0)] = None
     """Number of GPUs; 0 targets GPU nodes without consuming GPUs."""
-    model: Annotated[str | None, Schema(max_length=64)] = None
+    model: Annotated[str | None, Schema(max_length=MAX_GPU_MODEL)] = None
     """GPU model, such as MI300X; mutually exclusive with minVram."""
     min_vram: QuantityText | None = None
     """Minimum memory per GPU; mutually exclusive with model."""

@@ -25,7 +25,7 @@ from controller_runtime import (
 from controller_runtime.core import EnvList, NodeAffinity, PullSecrets, ResourceRequirements
 
 
-def _kept(name: str) -> CelRule:
+def _kept_rule(name: str) -> CelRule:
     """The field is neither added nor removed after creation (CEL-41)."""
     return CelRule(
         f"has(self.{name}) == has(oldSelf.{name})",
@@ -46,7 +46,7 @@ class TemplateSpec(ApiModel):
     """How a model runs; the part that both template kinds have."""
 
     schema_info: ClassVar[Schema] = Schema(
-        rules=(_kept("metric"), _kept("precision"), _kept("hardware"), _CUSTOM_PROFILE_COMPLETE)
+        rules=(_kept_rule("metric"), _kept_rule("precision"), _kept_rule("hardware"), _CUSTOM_PROFILE_COMPLETE)
     )
 
     model_name: Annotated[str, REQUIRED, Schema(min_length=1), immutable("modelName")] = ""  # CEL-40

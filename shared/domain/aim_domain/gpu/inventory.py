@@ -149,7 +149,7 @@ def taints_of(node: Node) -> tuple[str, ...]:
 
 
 def _contributions(node: Node) -> Iterator[tuple[str, GpuKind]]:
-    """Each group tells no more than its readers ask for: what is not in it wakes no object."""
+    """Each group tells no more than its readers ask for: what is not in it enqueues no object."""
     for kind in gpu_kinds(node):
         yield MEMORY, kind
         yield MODELS, GpuKind(model=kind.model, terms=kind.terms, taints=kind.taints)

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from types import MappingProxyType
 from typing import Final
 
 from aim_domain import trim
@@ -14,12 +13,12 @@ from aim_domain.pods.log_patterns import LOG_TAIL_LINES
 from controller_runtime import (
     BRIEFLY,
     FACTS,
-    Access,
     ApiVerb,
     ClassifiedError,
     Effect,
     EffectError,
     EffectRunner,
+    EffectType,
     Fact,
     JsonObject,
     KubeClient,
@@ -38,8 +37,11 @@ POD_LOG: Final = "pod-log"
 """Effect: the last lines of a container's log, credentials masked."""
 POD_EVENTS: Final = "pod-events"
 """Effect: the Kubernetes Events about a pod."""
-POD_EFFECTS: Final[Mapping[str, int]] = MappingProxyType({POD_LOG: 16, POD_EVENTS: 16})
-"""Effects of every service that reads pods, with how many of each run at the same time."""
+POD_EFFECTS: Final = (
+    EffectType(POD_LOG, 16, (access(POD, ApiVerb.GET, subresource="log"),)),
+    EffectType(POD_EVENTS, 16, (access(EVENT, ApiVerb.LIST),)),
+)
+"""Effects of every service that reads pods."""
 REPEAT: Final = timedelta(seconds=10)
 """How often the Events of a pending pod, and a log that could not be read, are read again (FW-098, FW-155)."""
 
@@ -55,7 +57,7 @@ class PodFacts:
     """The facts of one service about pods, as one pass sees them, and effects for what is missing or due again.
 
     Attributes:
-        owner: UID of the object of the pass. Its facts are its own: a fact wakes only the object that asked for it.
+        owner: UID of the object of the pass. Its facts are its own: a fact enqueues only the object that asked for it.
     """
 
     view: View
@@ -177,11 +179,6 @@ def _log_key(owner: str, request: LogRequest) -> str:
 
 _LARGEST_TAIL: Final = 64 << 10
 _MOST_EVENTS: Final = 100
-
-POD_ACCESS: Final[Mapping[str, tuple[Access, ...]]] = MappingProxyType(
-    {POD_LOG: (access(POD, ApiVerb.GET, subresource="log"),), POD_EVENTS: (access(EVENT, ApiVerb.LIST),)}
-)
-"""What both do at the Kubernetes API."""
 
 
 def pod_readers(kube: KubeClient) -> Mapping[str, EffectRunner]:

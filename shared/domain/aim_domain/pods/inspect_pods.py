@@ -361,8 +361,8 @@ def _crash_loop(name: str, pod: Pod, log_of: LogOf) -> Component:
 def _explained_by_events(name: str, pod: Pod, events: Sequence[Event]) -> Component | None:
     """What a pending pod waits for (FW-155)."""
     own = [event for event in events if event.involved_object.uid == pod.uid and event.last_seen is not None]
-    reached = max((_seen(event) for event in own if event.reason in _STEPS_FORWARD), default=None)
-    recent = [event for event in own if reached is None or _seen(event) >= reached]
+    reached = max((_last_seen(event) for event in own if event.reason in _STEPS_FORWARD), default=None)
+    recent = [event for event in own if reached is None or _last_seen(event) >= reached]
     problem = _latest(recent, _SCHEDULING_PROBLEMS)
     if problem is not None:
         return _observed(name, State.PENDING, problem.reason, problem.message)
@@ -372,17 +372,17 @@ def _explained_by_events(name: str, pod: Pod, events: Sequence[Event]) -> Compon
     return _observed(name, State.PROGRESSING, pulling.reason, pulling.message)
 
 
-def _seen(event: Event) -> datetime:
+def _last_seen(event: Event) -> datetime:
     assert event.last_seen is not None
     return event.last_seen
 
 
 def _latest(events: Iterable[Event], reasons: Iterable[str]) -> Event | None:
     wanted = frozenset(reasons)
-    return max((event for event in events if event.reason in wanted), key=_seen, default=None)
+    return max((event for event in events if event.reason in wanted), key=_last_seen, default=None)
 
 
-def shown_of_pod(pod: Pod) -> tuple[object, ...]:
+def pod_predicate(pod: Pod) -> tuple[object, ...]:
     """Which changes of a pod concern the owner of the workload (FW-170)."""
     status = pod.status
     return (

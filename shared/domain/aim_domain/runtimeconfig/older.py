@@ -16,7 +16,7 @@ from aim_domain.api.older_configs import (
 )
 from aim_domain.api.runtime_config import RuntimeConfigSpec
 from aim_domain.parts import KAIWO_CONFIGS, NAMESPACE_CONFIGS
-from controller_runtime import Depth, Index, JsonObject, Resource, Shown
+from controller_runtime import Depth, Index, JsonObject, Predicate, Resource
 from controller_runtime.core import EnvVar, EnvVarSource, KeySelector
 
 C = TypeVar("C", bound=Resource)
@@ -30,7 +30,7 @@ def _settings(config: AIMNamespaceConfig | KaiwoConfig) -> object:
     return config.spec
 
 
-SHOWN_OF_OLDER_CONFIGS: Final = (Shown(NAMESPACE_CONFIGS, _settings), Shown(KAIWO_CONFIGS, _settings))
+OLDER_CONFIG_PREDICATES: Final = (Predicate(NAMESPACE_CONFIGS, _settings), Predicate(KAIWO_CONFIGS, _settings))
 
 HUGGING_FACE: Final = "hf://"
 """Any repository on Hugging Face."""

@@ -20,6 +20,7 @@ from controller_runtime import (
     Dependency,
     JsonObject,
     Lookup,
+    Predicate,
     State,
     View,
     to_json,
@@ -95,9 +96,17 @@ def effective_name(name: str | None) -> str:
     return name or DEFAULT_NAME
 
 
-def shown_of_config(config: AIMRuntimeConfig | AIMClusterRuntimeConfig) -> object:
+def _settings_of(config: AIMRuntimeConfig | AIMClusterRuntimeConfig) -> object:
     """What the followers of a config look at; its status has none."""
     return config.spec
+
+
+CONFIG_PREDICATES: Final = (
+    Predicate(RUNTIME_CONFIGS, _settings_of),
+    Predicate(CLUSTER_RUNTIME_CONFIGS, _settings_of),
+    *older.OLDER_CONFIG_PREDICATES,
+)
+"""For every service that resolves runtime configs."""
 
 
 def resolve_config(view: View, namespace: str | None, name: str | None) -> ResolvedConfig:

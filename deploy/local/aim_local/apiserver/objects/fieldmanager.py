@@ -81,15 +81,15 @@ def _check(node: Node | None, value: object, path: Path, errors: list[str]) -> N
     if node.type in _SCALARS:
         fits, expected = _SCALARS[node.type]
         if not fits(value):
-            shown = _GO_TYPES.get(type(value), "") if node.type in _NUMERIC else _shown(value)
-            errors.append(f"{render(path)}: expected {expected}, got {shown or _shown(value)}")
+            shown = _GO_TYPES.get(type(value), "") if node.type in _NUMERIC else _type_name(value)
+            errors.append(f"{render(path)}: expected {expected}, got {shown or _type_name(value)}")
     elif node.type == "object":
         _check_object(node, value, path, errors)
     elif node.type == "array":
         _check_list(node, value, path, errors)
 
 
-def _shown(value: object) -> str:
+def _type_name(value: object) -> str:
     if isinstance(value, dict):
         return "map"
     return "list" if isinstance(value, list) else f"&value.valueUnstructured{{Value:{value!r}}}"
@@ -97,7 +97,7 @@ def _shown(value: object) -> str:
 
 def _check_object(node: Node, value: object, path: Path, errors: list[str]) -> None:
     if not isinstance(value, dict):
-        errors.append(f"{render(path)}: expected map, got {_shown(value)}")
+        errors.append(f"{render(path)}: expected map, got {_type_name(value)}")
         return
     for key, member in value.items():
         below = (*path, f"f:{key}")
@@ -110,7 +110,7 @@ def _check_object(node: Node, value: object, path: Path, errors: list[str]) -> N
 
 def _check_list(node: Node, value: object, path: Path, errors: list[str]) -> None:
     if not isinstance(value, list):
-        errors.append(f"{render(path)}: expected list, got {_shown(value)}")
+        errors.append(f"{render(path)}: expected list, got {_type_name(value)}")
         return
     seen: set[str] = set()
     for index, item in enumerate(value):
@@ -234,7 +234,7 @@ def apply(
     result = _prune(schema.root, result, last, managed)
     _restore_system_metadata(result, live)
     difference = compare(schema.root, _unmanaged(base), _unmanaged(result))
-    taken = _taken(managed, key, difference)
+    taken = _take(managed, key, difference)
     if taken and not force:
         raise ApplyConflict(_conflicts(taken))
     if live is not None and not (difference.changed or difference.removed):
@@ -268,7 +268,7 @@ def update(
     key = manager_id(manager, operation, api_version, subresource)
     difference = compare(schema.root, _unmanaged(live or {}), _unmanaged(new))
     changed = frozenset(difference.changed) - _NEVER_OWNED
-    managed.disown(_taken(managed, key, difference))
+    managed.disown(_take(managed, key, difference))
     _forget_removed(managed, difference, except_for=None)
     if changed:
         managed.owners[key] = Ownership(api_version, now, managed.fields(key) | changed)
@@ -344,7 +344,7 @@ def _prune(root: Node, merged: JsonObject, last: FieldSet, managed: ManagedField
     return result
 
 
-def _taken(managed: ManagedFields, key: ManagerId, difference: Comparison) -> Mapping[ManagerId, FieldSet]:
+def _take(managed: ManagedFields, key: ManagerId, difference: Comparison) -> Mapping[ManagerId, FieldSet]:
     changed = difference.changed
     if not changed:
         return {}

@@ -20,7 +20,7 @@ class PatchError(Exception):
         super().__init__(message)
 
 
-def _refused() -> PatchError:
+def _refusal() -> PatchError:
     # The real server keeps to itself which operation failed.
     return PatchError(422, "Invalid", "the server rejected our request due to an error in our request")
 
@@ -74,16 +74,16 @@ def json_patch(obj: JsonObject, ops: object) -> JsonObject:
             raise _malformed(f"json: cannot unmarshal {_go_name(op)} into Go value of type handlers.jsonPatchOp")
         operation = _OPERATIONS.get(op.get("op", ""))
         if operation is None or "path" not in op:
-            raise _refused()
+            raise _refusal()
         document = operation(document, op)
     if not isinstance(document, dict):
-        raise _refused()
+        raise _refusal()
     return document
 
 
 def _pointer(text: object) -> list[str]:
     if not isinstance(text, str) or (text and not text.startswith("/")):
-        raise _refused()
+        raise _refusal()
     return [part.replace("~1", "/").replace("~0", "~") for part in text.split("/")[1:]]
 
 
@@ -92,7 +92,7 @@ def _index(container: list[object], piece: str, *, end: bool) -> int:
         return len(container)
     limit = len(container) if end else len(container) - 1
     if not piece.isdecimal() or int(piece) > limit:
-        raise _refused()
+        raise _refusal()
     return int(piece)
 
 
@@ -103,7 +103,7 @@ def _get(document: JsonValue, path: list[str]) -> JsonValue:
         elif isinstance(document, list):
             document = document[_index(document, piece, end=False)]
         else:
-            raise _refused()
+            raise _refusal()
     return document
 
 
@@ -116,14 +116,14 @@ def _put(document: JsonValue, path: list[str], value: JsonValue) -> JsonValue:
     elif isinstance(parent, list):
         parent.insert(_index(parent, path[-1], end=True), value)
     else:
-        raise _refused()
+        raise _refusal()
     return document
 
 
 def _take(document: JsonValue, path: list[str]) -> JsonValue:
     value = _get(document, path)
     if not path:
-        raise _refused()
+        raise _refusal()
     parent = _get(document, path[:-1])
     del parent[int(path[-1]) if isinstance(parent, list) else path[-1]]
     return value
@@ -164,7 +164,7 @@ def _test(document: JsonValue, op: dict[str, JsonValue]) -> JsonValue:
     # What is absent is equal to null.
     found = parent.get(path[-1]) if path and isinstance(parent, dict) else _get(document, path)
     if not same(found, _value(op)):
-        raise _refused()
+        raise _refusal()
     return document
 
 

@@ -103,7 +103,7 @@ def read_credentials(file: Path | None) -> Credentials:
     try:
         nkeys.from_seed(bytearray(text.strip().encode())).wipe()  # type: ignore[no-untyped-call]
     except (nkeys.NkeysError, ValueError):
-        # Without the cause: it may quote what it stumbled over.
+        # Without the cause: it may quote what it failed on.
         raise BusSetupError(
             f"--nats-credentials-file {file} is neither the seed of an NKey nor a user JWT; {_MAKE_CREDENTIALS}"
         ) from None

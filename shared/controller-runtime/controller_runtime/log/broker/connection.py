@@ -123,7 +123,7 @@ class WrongSequence:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class MessageRefusal:
     """Refused for good: the same message will never be stored, because body or headers are too large."""
 
     code: int
@@ -137,7 +137,7 @@ class Unknown:
     reason: str
 
 
-PublishOutcome = PubAck | WrongSequence | Refused | Unknown
+PublishOutcome = PubAck | WrongSequence | MessageRefusal | Unknown
 
 _WRONG_SEQUENCE_CODES: Final = frozenset({10071, 10164})
 TOO_LARGE: Final = 10054
@@ -164,7 +164,7 @@ def _read_error(error: dict[str, Any]) -> PublishOutcome:
     if code in _WRONG_SEQUENCE_CODES:
         match = _LAST_SEQUENCE.search(text)
         return WrongSequence(int(match.group(1)) if match else None)
-    return Refused(code, text) if code in _REFUSED_FOR_GOOD else Unknown(f"{text} ({code})")
+    return MessageRefusal(code, text) if code in _REFUSED_FOR_GOOD else Unknown(f"{text} ({code})")
 
 
 _log = structlog.get_logger(__name__)
@@ -173,7 +173,7 @@ REQUEST_TIMEOUT: Final = 5.0
 """Seconds until an answer that only reads is given up, while the connection stands."""
 
 PUBLISH_TIMEOUT: Final = 15.0
-"""Seconds until a publish counts as unknown, while the connection stands. Less than the life of a marker (FW-019)."""
+"""Seconds until a publish counts as unknown, while the connection is up. Less than a checkpoint's lifetime (FW-019)."""
 
 _IN_FLIGHT: Final = 64
 """Publishes of versions on their way at a time. More would wait for the same disk, only in the broker."""
@@ -401,7 +401,7 @@ class BusConnection:
         size = len(payload) + encoded_size(fenced)
         if self.connected and size > self.max_payload:
             # The library counts the body alone, and the broker closes a connection for one byte too many.
-            return Refused(TOO_LARGE, f"{size} bytes are more than the broker's max_payload")
+            return MessageRefusal(TOO_LARGE, f"{size} bytes are more than the broker's max_payload")
         try:
             answer = await self._exchange(subject, payload, fenced, self._settings.publish_timeout)
         except BusUnavailableError as error:

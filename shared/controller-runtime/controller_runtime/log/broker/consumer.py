@@ -118,7 +118,7 @@ class Delivery:
         # A process that was busy itself has not read what the broker sent meanwhile. The answer to a question comes
         # behind all of that, however busy it is; what was read before it is handed over in the next turn of the loop.
         with suppress(BusError):
-            await self._told()
+            await self._fetched_info()
         await asyncio.sleep(0)
         if not self._wakeup.is_set() and missing is None:
             raise DeliveryLostError(f"the broker sent neither message nor heartbeat for {self._silence:g} s")
@@ -150,14 +150,14 @@ class Delivery:
                 raise DeliveryLostError(f"the broker has delivered none of the pending messages for {idle} heartbeats")
 
     async def _is_exhausted(self) -> bool:
-        told = await self._told()
-        return told["num_pending"] == 0 and int(told["delivered"]["consumer_seq"]) == self._order.taken
+        reported = await self._fetched_info()
+        return reported["num_pending"] == 0 and int(reported["delivered"]["consumer_seq"]) == self._order.taken
 
-    async def _told(self) -> JsonObject:
+    async def _fetched_info(self) -> JsonObject:
         return await self._connection.api(f"CONSUMER.INFO.{self._stream}.{self._consumer}")
 
-    async def _created(self, told: JsonObject, inbox: str) -> None:
-        self._consumer, self.pending, self._inbox = str(told["name"]), int(told["num_pending"]), inbox
+    async def _created(self, reported: JsonObject, inbox: str) -> None:
+        self._consumer, self.pending, self._inbox = str(reported["name"]), int(reported["num_pending"]), inbox
         await self._ask()
 
     async def _ask(self) -> None:
@@ -218,7 +218,7 @@ class Delivery:
         if message.status == _HEARTBEAT:
             delivered = message.headers.get(_LAST_CONSUMER, "")
             if delivered.isdecimal():
-                self._order.tell(int(delivered))
+                self._order.report(int(delivered))
             return
         if message.subject != self._reply:
             return

@@ -229,10 +229,10 @@ async def count_messages(connection: BusConnection, stream: str, subject: str) -
         "num_replicas": 1,
         "inactive_threshold": _COUNTING_SECONDS * 1_000_000_000,
     }
-    told = await connection.api(f"CONSUMER.CREATE.{stream}", {"stream_name": stream, "config": config})
+    reported = await connection.api(f"CONSUMER.CREATE.{stream}", {"stream_name": stream, "config": config})
     with suppress(BusError):
-        await connection.api(f"CONSUMER.DELETE.{stream}.{told['name']}")
-    return int(told["num_pending"])
+        await connection.api(f"CONSUMER.DELETE.{stream}.{reported['name']}")
+    return int(reported["num_pending"])
 
 
 _EARLY: Final = 512
@@ -264,7 +264,7 @@ class InOrder(Generic[P]):
         self.taken = 0
         self._stream_sequence = 0
         self._early: dict[int, P] = {}
-        self._told = 0
+        self._reported = 0
 
     def take(self, one: P) -> list[P]:
         """What can be handed on now.
@@ -290,17 +290,17 @@ class InOrder(Generic[P]):
             found.append(following)
         return found
 
-    def tell(self, delivered: int) -> None:
+    def report(self, delivered: int) -> None:
         """The broker says how many it has delivered."""
-        self._told = max(self._told, delivered)
+        self._reported = max(self._reported, delivered)
 
     @property
     def missing(self) -> str:
         """What is missing before something that came or was announced, in words; empty if nothing is."""
         if self._early:
             return f"delivery {min(self._early)} came after {self.taken}: messages were lost"
-        if self._told > self.taken:
-            return f"the broker delivered {self._told} messages, {self.taken} arrived"
+        if self._reported > self.taken:
+            return f"the broker delivered {self._reported} messages, {self.taken} arrived"
         return ""
 
     def _of_another_stream(self, position: DeliveryPosition) -> DeliveryLostError:

@@ -43,7 +43,7 @@ _BREAKING: Final = frozenset(
         "persist_mode",
     }
 )
-"""What loses, hides or forges messages. The rest is repaired as well, and keeps no part from being vouched for: a
+"""What loses, hides or forges messages. The rest is repaired as well, and keeps no part from being confirmed: a
 service of a release with other wishes must be able to go on beside this one."""
 
 _FINAL: Final = frozenset(
@@ -80,7 +80,7 @@ class StreamFault:
 
     @property
     def is_breaking(self) -> bool:
-        """Whether the stream may lose, hide or forge messages, so that no part may be vouched for."""
+        """Whether the stream may lose, hide or forge messages, so that no part may be confirmed."""
         return bool(_BREAKING & self.differing.keys()) or (self.swept and "deny_delete" in self.differing)
 
     @property
@@ -99,7 +99,9 @@ class StreamFault:
     @property
     def cause(self) -> str:
         """Each setting with the value found and the one expected."""
-        return ", ".join(f"{key} is {_shown(found)}, not {_shown(wanted)}" for key, (found, wanted) in self._told())
+        return ", ".join(
+            f"{key} is {_formatted(found)}, not {_formatted(wanted)}" for key, (found, wanted) in self._reportable()
+        )
 
     @property
     def remedy(self) -> str:
@@ -119,7 +121,7 @@ class StreamFault:
     def __str__(self) -> str:
         return f"stream {self.stream} changed: {self.cause}; {self.remedy}"
 
-    def _told(self) -> list[tuple[str, tuple[object, object]]]:
+    def _reportable(self) -> list[tuple[str, tuple[object, object]]]:
         """What is final comes first, and what follows from sealing is left out."""
         implied = {"discard", "deny_delete", "deny_purge"} if "sealed" in self.differing else set()
         shown = [(key, both) for key, both in self.differing.items() if key not in implied]
@@ -147,7 +149,7 @@ def _same(found: object, wanted: object) -> bool:
     return found == wanted or (found in _ABSENT and wanted in _ABSENT)
 
 
-def _shown(value: object) -> str:
+def _formatted(value: object) -> str:
     if value is None:
         return "unset"
     if value == -1:

@@ -13,7 +13,7 @@ from controller_runtime.json import JsonObject
 from controller_runtime.kube.reflector_state import Bookmark, Delete, Event, ListFrom, Restarted, Upsert
 from controller_runtime.log.broker.connection import BusConnection
 from controller_runtime.log.cache.projection import Projection, ProjectionStatistics
-from controller_runtime.log.cache.store import World
+from controller_runtime.log.cache.store import Cache
 from controller_runtime.log.freshness import FeedSettings, Link, Source, boot_seconds, direct_at
 from controller_runtime.log.publish.source import SourceVersion
 from controller_runtime.log.wire.part import Key, Part
@@ -43,13 +43,13 @@ ReflectorFactory = Callable[[Part[Any]], AbstractAsyncContextManager[Watch]]
 class DirectFeed:
     """One part, fed from the API server. Create, then `run`; cancel to stop.
 
-    A list may be behind what the world knows already. It is held back then, and the watch followed, until it has caught
+    A list may be behind what the cache knows already. It is held back then, and the watch followed, until it has caught
     up; if it does not, the store itself is asked, which alone tells whether the cluster went back.
     """
 
     def __init__(
         self,
-        world: World,
+        cache: Cache,
         part: Part[Any],
         factory: ReflectorFactory,
         sink: Callable[[Sequence[Change[Any]]], None],
@@ -58,7 +58,7 @@ class DirectFeed:
         catch_up: float,
         clock: Callable[[], float],
     ) -> None:
-        self._world = world
+        self._cache = cache
         self._part = part
         self._factory = factory
         self._sink = sink
@@ -69,7 +69,7 @@ class DirectFeed:
         self._floor_at_store = 0
         self._watch: Watch | None = None
         self._stage: dict[Key, Entry[Any]] | None = None
-        self._epoch, self._era = world.epoch(part), world.era(part)
+        self._epoch, self._store_id = cache.epoch(part), cache.store_id(part)
         self._giving_up: asyncio.TimerHandle | None = None
         self._complete = False
         self._heard_at = clock()
@@ -101,7 +101,7 @@ class DirectFeed:
             self._watch.relist(ListFrom.FLOOR)
 
     def abandon(self) -> None:
-        """Do nothing to the world from now on."""
+        """Do nothing to the cache from now on."""
         self._stage = None
         self._expect_catch_up()
 
@@ -137,7 +137,7 @@ class DirectFeed:
     async def _restart(self, objects: Sequence[SourceVersion], *, rewound: bool) -> None:
         if rewound:
             _log.warning("cluster store was restored to an older state; following it", part=self._part.name)
-            self._epoch, self._era = _new_epoch(), ""
+            self._epoch, self._store_id = _new_epoch(), ""
         self._floor_at_store = 0
         # A list that is still held back is outdated.
         self._stage = None
@@ -145,7 +145,7 @@ class DirectFeed:
         stage: dict[Key, Entry[Any]] = {}
         for number, found in enumerate(objects):
             entry = self._entry(found)
-            self._world.prepare(entry)
+            self._cache.prepare(entry)
             stage[entry.key] = entry
             # Without this a long list would keep everybody else waiting.
             if number % _SLICE == _SLICE - 1:
@@ -157,15 +157,15 @@ class DirectFeed:
         if self._stage is not None:
             self._stage[entry.key] = entry
         else:
-            self._tell(self._world.put(entry, self._clock()))
+            self._notify(self._cache.put(entry, self._clock()))
 
     def _delete(self, obj: JsonObject, resource_version: str) -> None:
         key = Key.of(obj)
-        version = Version(str(obj["metadata"].get("uid") or ""), resource_version, None, self._epoch, self._era)
+        version = Version(str(obj["metadata"].get("uid") or ""), resource_version, None, self._epoch, self._store_id)
         if self._stage is not None:
             self._stage.pop(key, None)
         elif self._complete:
-            self._tell(self._world.delete(self._part, key, version, self._clock()))
+            self._notify(self._cache.delete(self._part, key, version, self._clock()))
 
     def _ask_store(self) -> None:
         if self._stage is None or self._watch is None:
@@ -177,25 +177,25 @@ class DirectFeed:
 
     def _swap(self, version: str) -> None:
         stage, self._stage = self._stage, None
-        upto = Version("", version, None, self._epoch, self._era)
-        changes = self._world.replace(self._part, stage or {}, self._clock(), upto=upto)
-        self._world.mark(self._part, synced=True, fresh=True, epoch=self._epoch, era=self._era)
+        upto = Version("", version, None, self._epoch, self._store_id)
+        changes = self._cache.replace(self._part, stage or {}, self._clock(), upto=upto)
+        self._cache.mark(self._part, synced=True, fresh=True, epoch=self._epoch, store_id=self._store_id)
         self._complete = True
         self._heard_at = self._clock()
-        self._tell(changes)
+        self._notify(changes)
         self._completed()
 
-    def _tell(self, changes: Sequence[Change[Any]]) -> None:
+    def _notify(self, changes: Sequence[Change[Any]]) -> None:
         if changes:
             self._sink(changes)
 
     def _entry(self, found: SourceVersion) -> Entry[Any]:
-        version = Version(found.uid, found.resource_version, None, self._epoch, self._era)
+        version = Version(found.uid, found.resource_version, None, self._epoch, self._store_id)
         return Entry(self._part, found.key, found.held, version, found.traceparent)
 
     def _newest_known(self) -> int:
-        ours = Version("", "", None, self._epoch, self._era)
-        versions = (entry.version for entry in self._world.all(self._part))
+        ours = Version("", "", None, self._epoch, self._store_id)
+        versions = (entry.version for entry in self._cache.all(self._part))
         return max((_number(v.resource_version) for v in versions if v.compares_with(ours)), default=0)
 
 
@@ -217,7 +217,7 @@ class PartStatus:
     """How well a part is known, for readiness and metrics.
 
     Attributes:
-        age: seconds since the bus last vouched for the part (its marker); since the watch last showed signs of life,
+        age: seconds since the bus last confirmed the part (its checkpoint); since the watch last showed signs of life,
             when fed directly; ``None`` when neither happened.
         objects: number of objects known.
         foreign: UID of another cluster that publishes the part under the same names; else empty.
@@ -279,8 +279,8 @@ def _nobody(_: object) -> None:
     pass
 
 
-class WorldFeed:
-    """Feeds a world.
+class CacheFeed:
+    """Feeds a cache.
 
     Args:
         sink: receives changes after they happened, in order; called from the event loop, must not wait.
@@ -289,7 +289,7 @@ class WorldFeed:
 
     def __init__(
         self,
-        world: World,
+        cache: Cache,
         connection: BusConnection,
         service: str,
         sink: Callable[[Sequence[Change[Any]]], None],
@@ -299,18 +299,18 @@ class WorldFeed:
         settings: FeedSettings = DEFAULT_SETTINGS,
         clock: Callable[[], float] = boot_seconds,
     ) -> None:
-        self._world = world
+        self._cache = cache
         self._connection = connection
         self._sink = sink
         self._reflect = reflect
         self._settings = settings
         self._clock = clock
         self._projection = Projection(
-            world, connection, service, sink, self, layout=layout, settings=settings, clock=clock
+            cache, connection, service, sink, self, layout=layout, settings=settings, clock=clock
         )
         self._link = Link(up=False, since=clock(), ever=False)
         self._direct: dict[str, _Direct] = {}
-        self._stale_since: dict[str, float] = {part.name: self._link.since for part in world.parts}
+        self._stale_since: dict[str, float] = {part.name: self._link.since for part in cache.parts}
         self._switches = 0
         self._forgot_at = self._link.since
         self._wakeup = asyncio.Event()
@@ -327,7 +327,7 @@ class WorldFeed:
     def statistics(self) -> FeedStatistics:
         """Current numbers."""
         now = self._clock()
-        parts = tuple(self._status(part, now) for part in self._world.parts)
+        parts = tuple(self._status(part, now) for part in self._cache.parts)
         return FeedStatistics(parts, self._projection.statistics, self._switches)
 
     @property
@@ -339,22 +339,22 @@ class WorldFeed:
         """Wait until every part was complete once."""
         await self._synced.wait()
 
-    async def wait_vouched(self, publishers: Mapping[str, str]) -> None:
-        """Wait until certain publishers have vouched for their parts, or these are read from the API server (FW-485).
+    async def wait_confirmed(self, publishers: Mapping[str, str]) -> None:
+        """Wait until certain publishers have confirmed their parts, or these are read from the API server (FW-485).
 
-        What anybody else vouches for counts for nothing, before this call and until it returns.
+        What anybody else confirms counts for nothing, before this call and until it returns.
 
         Args:
-            publishers: source of its publisher, by part; what the world does not hold is not waited for.
+            publishers: source of its publisher, by part; what the cache does not hold is not waited for.
         """
-        awaited = self._awaited = [part for part in self._world.parts if part.name in publishers]
+        awaited = self._awaited = [part for part in self._cache.parts if part.name in publishers]
         for part in awaited:
             self._projection.trust_only(part, publishers[part.name])
-            if part.name not in self._direct and self._projection.marker_age(part, self._clock()) is None:
-                self._world.mark(part, fresh=False)
+            if part.name not in self._direct and self._projection.checkpoint_age(part, self._clock()) is None:
+                self._cache.mark(part, fresh=False)
         self.wakeup()
         try:
-            while not all(self._world.is_fresh(part) for part in awaited):
+            while not all(self._cache.is_fresh(part) for part in awaited):
                 self._reviewed.clear()
                 await self._reviewed.wait()
         finally:
@@ -364,8 +364,8 @@ class WorldFeed:
 
     @property
     def awaited(self) -> list[str]:
-        """The parts that `wait_vouched` still waits for."""
-        return [part.name for part in self._awaited if not self._world.is_fresh(part)]
+        """The parts that `wait_confirmed` still waits for."""
+        return [part.name for part in self._awaited if not self._cache.is_fresh(part)]
 
     def listen(
         self,
@@ -375,21 +375,21 @@ class WorldFeed:
         """Tell from now on what happens to parts, from the event loop; by default to no listener.
 
         Args:
-            contradicted: the stream of a part is not what its publisher vouches for.
+            contradicted: the stream of a part is not what its publisher confirms.
             freshened: the parts of these names were not fresh, and are.
         """
         self._contradicted, self._freshened = contradicted, freshened
 
     def _status(self, part: Part[Any], now: float) -> PartStatus:
         direct = self._direct.get(part.name)
-        age = self._projection.marker_age(part, now) if direct is None else direct.age(now)
+        age = self._projection.checkpoint_age(part, now) if direct is None else direct.age(now)
         return PartStatus(
             part.name,
             Source.BUS if direct is None else Source.DIRECT,
-            self._world.is_synced(part),
-            self._world.is_fresh(part),
+            self._cache.is_synced(part),
+            self._cache.is_fresh(part),
             age,
-            self._world.count(part),
+            self._cache.count(part),
             self._projection.foreign_cluster(part),
         )
 
@@ -428,11 +428,11 @@ class WorldFeed:
         now = self._clock()
         if now - self._forgot_at >= _FORGET_SECONDS:
             self._forgot_at = now
-            self._world.forget_deleted(now)
-        deadlines = [self._review_part(part, now, group) for part in self._world.parts]
-        if all(self._world.is_synced(part) for part in self._world.parts):
+            self._cache.forget_deleted(now)
+        deadlines = [self._review_part(part, now, group) for part in self._cache.parts]
+        if all(self._cache.is_synced(part) for part in self._cache.parts):
             self._synced.set()
-        known, self._fresh = self._fresh, {part.name for part in self._world.parts if self._world.is_fresh(part)}
+        known, self._fresh = self._fresh, {part.name for part in self._cache.parts if self._cache.is_fresh(part)}
         if again := self._fresh - known:
             self._freshened(again)
         self._reviewed.set()
@@ -442,10 +442,10 @@ class WorldFeed:
         """Review one part; returns the clock at which time alone may change something."""
         if (direct := self._direct.get(part.name)) is not None:
             return self._review_direct(part, direct, now)
-        age = self._projection.marker_age(part, now)
-        lifetime = self._settings.marker_lifetime
+        age = self._projection.checkpoint_age(part, now)
+        lifetime = self._settings.checkpoint_lifetime
         fresh = age is not None and age < lifetime and self._projection.is_attached(part)
-        self._world.mark(part, fresh=fresh)
+        self._cache.mark(part, fresh=fresh)
         if fresh:
             self._stale_since.pop(part.name, None)
         else:
@@ -468,7 +468,7 @@ class WorldFeed:
         if direct.feed is None or silence is None:
             return now + _IDLE_SECONDS
         fresh = silence < self._settings.watch_silence
-        self._world.mark(part, fresh=fresh)
+        self._cache.mark(part, fresh=fresh)
         if not fresh:
             direct.feed.ask_for_list(now)
             return now + _IDLE_SECONDS
@@ -485,13 +485,13 @@ class WorldFeed:
         self._projection.detach(part)
         if part.name == FACTS_PART or self._reflect is None:
             # No other process knows the facts: they are what is in memory.
-            self._world.mark(part, synced=True, fresh=True)
+            self._cache.mark(part, synced=True, fresh=True)
             self._direct[part.name] = _Direct(None, None, now)
             return
         # What is known stays unproven until the list is there (FW-019).
-        self._world.mark(part, fresh=False)
+        self._cache.mark(part, fresh=False)
         feed = DirectFeed(
-            self._world,
+            self._cache,
             part,
             self._reflect,
             self._sink,

@@ -116,7 +116,7 @@ Admits = Callable[[Key], bool]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Line(Generic[T]):
+class WaitQueue(Generic[T]):
     """Objects of a part that stand in line; of those that came at one moment the order is that of their keys.
 
     Attributes:
@@ -131,17 +131,17 @@ class Line(Generic[T]):
         return f"{self.part.name}[{self.name}]"
 
 
-class LineTable:
-    """One line of the world, in step with the objects."""
+class WaitQueueTable:
+    """One line of the cache, in step with the objects."""
 
     depth: Final = Depth.WHOLE
 
-    def __init__(self, line: Line[Any]) -> None:
-        self._line = line
+    def __init__(self, queue: WaitQueue[Any]) -> None:
+        self._queue = queue
         self._standing: list[tuple[datetime, Key]] = []
 
     def __str__(self) -> str:
-        return str(self._line)
+        return str(self._queue)
 
     def first(self, most: int, admits: Admits) -> tuple[Key, ...]:
         """Who stands first; costs what is looked at until enough are found."""
@@ -154,7 +154,7 @@ class LineTable:
         Raises:
             ValueError: the moment has no time zone, so it has no place among the others.
         """
-        since = None if obj is None else self._line.since(obj)
+        since = None if obj is None else self._queue.since(obj)
         if since is not None and since.tzinfo is None:
             raise ValueError(f"{since.isoformat()} has no time zone")
         return since
@@ -180,16 +180,16 @@ class Summary(Generic[T, E]):
         item: a small frozen model; equal items are one, regardless of their source.
         contributions: pure: what one object adds, each with the group that it is read by. How many objects say the same
             is no part of a summary: it would change with each of them.
-        shown: pure: the items of a group that are read, of all that there are, such as the newest; the others wake
+        limit: pure: the items of a group that are read, of all that there are, such as the newest; the others enqueue
             no object and stand in no record. What it leaves out must not matter to it later:
-            ``shown(shown(a) + b) == shown(a + b)``.
+            ``limit(limit(a) + b) == limit(a + b)``.
     """
 
     part: Part[T]
     name: str
     item: type[E]
     contributions: Callable[[T], Iterable[tuple[str, E]]]
-    shown: Callable[[Iterable[E]], Iterable[E]] = iter
+    limit: Callable[[Iterable[E]], Iterable[E]] = iter
 
     def group(self, name: str) -> GroupId:
         """The identity of one of its groups."""
@@ -200,7 +200,7 @@ class Summary(Generic[T, E]):
 
 
 class SummaryTable:
-    """One summary of the world, in step with the objects: each change costs what the changed object contributes."""
+    """One summary of the cache, in step with the objects: each change costs what the changed object contributes."""
 
     depth: Final = Depth.WHOLE
 
@@ -215,7 +215,7 @@ class SummaryTable:
     def items(self, group: str) -> tuple[Any, ...]:
         """The items of a group, in an order that depends on them alone."""
         if group not in self._items and group in self._counts:
-            self._items[group] = _in_order(self._summary.shown(self._counts[group]))
+            self._items[group] = _in_order(self._summary.limit(self._counts[group]))
         return self._items.get(group, ())
 
     def derived(self, obj: Resource | None) -> frozenset[tuple[str, Any]]:
@@ -235,7 +235,7 @@ class SummaryTable:
     def _joins(self, group: str, item: object) -> bool:
         """Whether a new item is shown; costs what is shown already, not what there is."""
         known = self._items.get(group)
-        return known is None or item in self._summary.shown((*known, item))
+        return known is None or item in self._summary.limit((*known, item))
 
     def _leaves(self, group: str, item: object) -> bool:
         """Whether an item that is gone was shown."""

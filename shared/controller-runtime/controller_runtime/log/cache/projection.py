@@ -15,9 +15,9 @@ from controller_runtime.log.broker.address import BusApiError, BusUnavailableErr
 from controller_runtime.log.broker.connection import BusConnection
 from controller_runtime.log.broker.consumer import Delivered, Delivery, deliver
 from controller_runtime.log.broker.reading import STREAM_NOT_FOUND, DeliveryLostError, StreamState, stream_state
-from controller_runtime.log.cache.store import World
+from controller_runtime.log.cache.store import Cache
 from controller_runtime.log.freshness import BrokerClock, FeedSettings
-from controller_runtime.log.publish.checkpoint import Account, Marker, decode_marker
+from controller_runtime.log.publish.checkpoint import Account, Checkpoint, decode_checkpoint
 from controller_runtime.log.wire.messages import EnvelopeError, decode_state
 from controller_runtime.log.wire.part import Key, Part
 from controller_runtime.log.wire.subjects import DEFAULT_LAYOUT, FACTS_PART, Layout, SubjectError
@@ -30,10 +30,10 @@ NOT_OURS: Final = (EnvelopeError, SubjectError)
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """The publisher of a part was complete when it wrote this marker."""
+    """The publisher of a part was complete when it wrote this checkpoint."""
 
     part: Part[Any]
-    marker: Marker
+    checkpoint: Checkpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +55,15 @@ class Decoder:
         self._layout = layout
         self._parts = {part.name: part for part in parts}
         self._service = service
-        self._markers = {layout.sync(name, self._owner(name)): part for name, part in self._parts.items()}
+        self._checkpoints = {layout.sync(name, self._owner(name)): part for name, part in self._parts.items()}
 
     @property
     def subjects(self) -> tuple[str, ...]:
-        """What to ask the broker for: the parts, of the facts only the service's own, and all their markers."""
+        """What to ask the broker for: the parts, of the facts only the service's own, and all their checkpoints."""
         return tuple(subject for part in self._parts.values() for subject in self.subjects_of(part))
 
     def subjects_of(self, part: Part[Any]) -> tuple[str, ...]:
-        """What to ask the broker for to know one part, with its marker."""
+        """What to ask the broker for to know one part, with its checkpoint."""
         owner = self._owner(part.name)
         return self._layout.state_filter(part.name, owner), self._layout.sync(part.name, owner)
 
@@ -84,9 +84,9 @@ class Decoder:
             SubjectError: the subject does not.
         """
         message = delivered.message
-        marked = self._markers.get(message.subject)
+        marked = self._checkpoints.get(message.subject)
         if marked is not None:
-            return Marked(marked, decode_marker(message.data))
+            return Marked(marked, decode_checkpoint(message.data))
         name, key = self._layout.parse_state(message.subject)
         if name not in self._parts:
             raise SubjectError(f"{message.subject!r} belongs to no part that {self._service} consumes")
@@ -101,7 +101,7 @@ class Decoder:
             delivered.position.stream_sequence,
             # One text for all objects instead of one each.
             shared(state.epoch),
-            shared(state.era),
+            shared(state.store_id),
         )
         raw = state.object()
         if raw is None:
@@ -117,11 +117,11 @@ _NOTHING: Final = Version("", "")
 
 
 class Belief(Enum):
-    """What a marker is worth."""
+    """What a checkpoint is worth."""
 
-    AGREES = "the bus told exactly what the publisher vouches for"
-    DISAGREES = "the bus told everything it has, and that is something else"
-    UNDECIDED = "more is to come, or has come, than lies before the marker"
+    AGREES = "the bus delivered exactly what the publisher confirms"
+    DISAGREES = "the bus delivered everything it has, and that is something else"
+    UNDECIDED = "more is to come, or has come, than lies before the checkpoint"
 
 
 @dataclass(slots=True)
@@ -137,7 +137,7 @@ class Stage:
         account: what was received so far.
         complete: everything that lay ready when the snapshot was asked for has arrived.
         covered: everything of the part up to this sequence has.
-        proven: a marker was believed of this very snapshot; one that was believed of other content proves nothing.
+        proven: a checkpoint was believed of this very snapshot; one that was believed of other content proves nothing.
     """
 
     entries: dict[Key, Entry[Any]] = field(default_factory=dict)
@@ -176,15 +176,15 @@ class PartView:
     """One part as the bus shows it.
 
     Attributes:
-        attached: the world's content of the part comes from here.
+        attached: the cache's content of the part comes from here.
         stage: the snapshot in the making; ``None`` once it was swapped in, or while another feed fills the part.
         account: of what was swapped in, and followed since; ``None`` before that.
         covered: everything up to this sequence came with the snapshot.
-        marked_at: broker's time of the last marker that was believed.
-        vouched: the version up to which every change lies before that marker, in its epoch and era.
+        marked_at: broker's time of the last checkpoint that was believed.
+        confirmed: the version up to which every change lies before that checkpoint, in its epoch and store id.
         foreign: another cluster publishes the part on the same subjects: its UID; else empty.
-        vouched_by: source of that marker.
-        publisher: whose markers alone count, by their source; empty = anybody's.
+        confirmed_by: source of that checkpoint.
+        publisher: whose checkpoints alone count, by their source; empty = anybody's.
     """
 
     part: Part[Any]
@@ -193,9 +193,9 @@ class PartView:
     account: Account | None = None
     covered: int = 0
     marked_at: datetime | None = None
-    vouched: Version = _NOTHING
+    confirmed: Version = _NOTHING
     foreign: str = ""
-    vouched_by: str = ""
+    confirmed_by: str = ""
     publisher: str = ""
 
     def begin_stage(self) -> None:
@@ -204,21 +204,21 @@ class PartView:
 
     @property
     def swappable(self) -> bool:
-        """Whether a snapshot is finished and a marker agreed with it."""
+        """Whether a snapshot is finished and a checkpoint agreed with it."""
         return self.stage is not None and self.stage.complete and self.stage.proven
 
     def swap(self) -> Stage:
-        """The snapshot is finished and goes into the world; what follows changes it."""
+        """The snapshot is finished and goes into the cache; what follows changes it."""
         assert self.stage is not None
         stage, self.stage = self.stage, None
         self.account, self.covered, self.attached = stage.account, stage.covered, True
         return stage
 
     def let_go(self) -> None:
-        """Nothing of what the bus tells goes into the world until another snapshot was swapped in."""
+        """Nothing of what the bus tells goes into the cache until another snapshot was swapped in."""
         self.attached, self.account = False, None
 
-    def doubt(self) -> None:
+    def mark_stale(self) -> None:
         """What was believed is no longer."""
         self.marked_at = None
         if self.stage is not None:
@@ -228,11 +228,11 @@ class PartView:
         """Another cluster publishes here: neither its messages nor those before are this cluster's present."""
         self.foreign = cluster
         self.stage = None
-        self.doubt()
+        self.mark_stale()
         self.let_go()
 
     def follow(self, incoming: Entry[Any] | Deletion) -> bool:
-        """Take note of a message; whether the world has to take it in."""
+        """Take note of a message; whether the cache has to take it in."""
         sequence = incoming.version.sequence or 0
         if self.stage is not None:
             self.stage.add(incoming)
@@ -252,32 +252,32 @@ class PartView:
         elif self.account is not None and sequence > self.covered:
             self.account.drop(key, sequence)
 
-    def judge(self, marker: Marker, sequence: int, *, caught_up: bool) -> Belief:
-        """Compare a marker with what was received.
+    def judge(self, checkpoint: Checkpoint, sequence: int, *, caught_up: bool) -> Belief:
+        """Compare a checkpoint with what was received.
 
         Args:
-            sequence: of the marker.
+            sequence: of the checkpoint.
             caught_up: nothing lay ready behind it when it was delivered.
         """
         account = self.account if self.stage is None else self.stage.account
         if account is None or sequence < account.highest:
             return Belief.UNDECIDED
-        if account.proof == marker.proof:
+        if account.proof == checkpoint.proof:
             return Belief.AGREES
-        # What was replaced before it was delivered comes behind the marker: only then nothing is missing.
+        # What was replaced before it was delivered comes behind the checkpoint: only then nothing is missing.
         whole = caught_up and (self.stage is None or self.stage.complete)
         return Belief.DISAGREES if whole else Belief.UNDECIDED
 
-    def believe(self, marker: Marker, stored: datetime) -> None:
-        """The marker counts."""
-        self.marked_at, self.vouched_by = stored, marker.source
+    def believe(self, checkpoint: Checkpoint, stored: datetime) -> None:
+        """The checkpoint counts."""
+        self.marked_at, self.confirmed_by = stored, checkpoint.source
         self.foreign = ""
-        self.vouched = Version("", marker.resource_version, None, marker.epoch, marker.comparable_since)
+        self.confirmed = Version("", checkpoint.resource_version, None, checkpoint.epoch, checkpoint.comparable_since)
         if self.stage is not None:
             self.stage.proven = True
 
     @property
-    def told(self) -> int:
+    def received(self) -> int:
         """Number of objects received from the bus."""
         account = self.account if self.stage is None else self.stage.account
         return 0 if account is None else account.proof.objects
@@ -288,7 +288,7 @@ _log = structlog.get_logger(__name__)
 _SNAPSHOT: Final = {"deliver_policy": "last_per_subject"}
 
 Deliver = Callable[[Sequence[Change[Any]]], None]
-"""Receives changes of the world, after they happened, in order."""
+"""Receives changes of the cache, after they happened, in order."""
 
 
 class Attachment(Protocol):
@@ -314,7 +314,7 @@ class ProjectionStatistics:
     Attributes:
         generations: consumers made for all parts together.
         restaged: snapshots made of one part alone.
-        disagreed: markers that disagreed with what was received.
+        disagreed: checkpoints that disagreed with what was received.
         dropped: messages of unknown publishers.
         messages: messages taken.
         followed: changes taken as they happened, and the seconds between the broker and here, in all.
@@ -343,8 +343,8 @@ class _Counters:
 
 
 @dataclass(slots=True)
-class _Known:
-    """What is known of the stream; a marker counts only if it lies behind ``barrier``.
+class _StreamProgress:
+    """What is known of the stream; a checkpoint counts only if it lies behind ``barrier``.
 
     Attributes:
         session: of the connection in which this was learnt.
@@ -363,11 +363,11 @@ class _Known:
 
 
 class Projection:
-    """Keeps parts of a world equal to the state stream. Create, then `run`."""
+    """Keeps parts of a cache equal to the state stream. Create, then `run`."""
 
     def __init__(
         self,
-        world: World,
+        cache: Cache,
         connection: BusConnection,
         service: str,
         sink: Deliver,
@@ -377,17 +377,17 @@ class Projection:
         settings: FeedSettings,
         clock: Callable[[], float],
     ) -> None:
-        self._world = world
+        self._cache = cache
         self._connection = connection
         self._sink = sink
         self._attachment = attachment
         self._stream = layout.state_stream
         self._settings = settings
         self._clock = clock
-        self._decoder = Decoder(layout, world.parts, service)
-        self._parts = {part.name: PartView(part) for part in world.parts}
+        self._decoder = Decoder(layout, cache.parts, service)
+        self._parts = {part.name: PartView(part) for part in cache.parts}
         self._cluster = ""
-        self._known = _Known()
+        self._known = _StreamProgress()
         self._broker = BrokerClock()
         self._delivered = False
         self._counters = _Counters()
@@ -411,13 +411,13 @@ class Projection:
             counters.last_failure,
         )
 
-    def marker_age(self, part: Part[Any], now: float) -> float | None:
-        """Seconds since the part's marker was written, by the broker's clock; ``None`` without one that counts."""
+    def checkpoint_age(self, part: Part[Any], now: float) -> float | None:
+        """Seconds since the part's checkpoint was written, by the broker's clock; ``None`` without one that counts."""
         marked_at = self._parts[part.name].marked_at
         return None if marked_at is None else self._broker.age(marked_at, now)
 
     def is_attached(self, part: Part[Any]) -> bool:
-        """Whether the world's content of the part comes from the bus."""
+        """Whether the cache's content of the part comes from the bus."""
         return self._parts[part.name].attached
 
     def foreign_cluster(self, part: Part[Any]) -> str:
@@ -425,31 +425,31 @@ class Projection:
         return self._parts[part.name].foreign
 
     def trust_only(self, part: Part[Any], publisher: str) -> None:
-        """Only what this publisher vouches for counts from now on, and of what is believed already.
+        """Only what this publisher confirms counts from now on, and of what is believed already.
 
-        A former one's marker may be stored at any time: it lay in a buffer of the broker, or of a connection.
+        A former one's checkpoint may be stored at any time: it lay in a buffer of the broker, or of a connection.
 
         Args:
-            publisher: source of its markers.
+            publisher: source of its checkpoints.
         """
         view = self._parts[part.name]
         view.publisher = publisher
-        if view.vouched_by != publisher:
-            view.doubt()
+        if view.confirmed_by != publisher:
+            view.mark_stale()
 
     def trust_any(self, part: Part[Any]) -> None:
-        """Markers of all publishers count again."""
+        """Checkpoints of all publishers count again."""
         self._parts[part.name].publisher = ""
 
     def detach(self, part: Part[Any]) -> None:
         """Another feed fills the part, until `Attachment.attach` is called again."""
         self._parts[part.name].let_go()
-        self._world.reached(part, None)
+        self._cache.reached(part, None)
 
     # Generations
 
     async def run(self, cluster: str = "") -> None:
-        """Feed the world until cancelled; whatever the broker does is survived.
+        """Feed the cache until cancelled; whatever the broker does is survived.
 
         Args:
             cluster: UID of kube-system; what another cluster publishes is left alone. Empty = not checked.
@@ -461,7 +461,7 @@ class Projection:
             try:
                 await self._generation(session)
             except (BusUnavailableError, BusApiError) as error:
-                self._ended(str(error))
+                self._note_end(str(error))
                 self._delivered = False
             # What kept this snapshot from arriving (a busy loop, a slow broker) would fail the next one as well. And
             # one snapshot makes up for all that is lost until it begins: losses must not outrun what heals them.
@@ -479,7 +479,7 @@ class Projection:
             self._begin(delivery, group)
             watcher = group.create_task(self._watch_stream(delivery, session))
             try:
-                self._ended(await self._consume(delivery))
+                self._note_end(await self._consume(delivery))
             finally:
                 self._restage_group = None
                 for task in (watcher, *self._restaging.values()):
@@ -516,7 +516,7 @@ class Projection:
         except DeliveryLostError as error:
             return str(error)
 
-    def _ended(self, why: str) -> None:
+    def _note_end(self, why: str) -> None:
         if why != self._counters.last_failure:
             if self._counters.generations:
                 _log.warning("taking a new snapshot", reason=why)
@@ -525,7 +525,7 @@ class Projection:
         self._counters.last_failure = why
 
     def _learn(self, session: int, stream: StreamState) -> None:
-        """Decide which markers count from now on."""
+        """Decide which checkpoints count from now on."""
         known = self._known
         self._broker.reset()
         self._broker.observe(stream.now, self._clock())
@@ -535,9 +535,11 @@ class Projection:
         # Before the first connection there is nothing that could have been lost; later only what is written from
         # now on proves that a publisher has compared this very stream with the cluster.
         first = known.session == 0
-        self._known = _Known(session, stream.created, stream.last_sequence, None if first else stream.last_sequence)
+        self._known = _StreamProgress(
+            session, stream.created, stream.last_sequence, None if first else stream.last_sequence
+        )
         for view in self._parts.values():
-            view.doubt()
+            view.mark_stale()
 
     async def _watch_stream(self, delivery: Delivery, session: int) -> None:
         while True:
@@ -597,7 +599,7 @@ class Projection:
             self._swap(view)
         except (BusUnavailableError, BusApiError, DeliveryLostError) as error:
             _log.warning("part cannot be read", part=view.part.name, error=str(error))
-            # What came meanwhile went into the stage that is lost now; the next marker asks for another one.
+            # What came meanwhile went into the stage that is lost now; the next checkpoint asks for another one.
             view.stage = None
             view.let_go()
 
@@ -612,7 +614,7 @@ class Projection:
         view.stage.covered = max(view.stage.covered, position.stream_sequence)
         view.stage.complete = view.stage.complete or position.pending == 0
         if incoming is not None:
-            self._tell(self._apply(incoming, delivered, self._clock()))
+            self._notify(self._apply(incoming, delivered, self._clock()))
 
     # Messages
 
@@ -631,12 +633,12 @@ class Projection:
             if incoming is not None:
                 changes += self._apply(incoming, delivered, now)
         for view in self._parts.values():
-            # While a snapshot is being staged, the world's content stays where it was.
+            # While a snapshot is being staged, the cache's content stays where it was.
             if view.attached and view.stage is None:
-                self._world.reached(view.part, max(view.covered, self._known.highest))
-        self._tell(changes)
+                self._cache.reached(view.part, max(view.covered, self._known.highest))
+        self._notify(changes)
 
-    def _tell(self, changes: Sequence[Change[Any]]) -> None:
+    def _notify(self, changes: Sequence[Change[Any]]) -> None:
         if changes:
             self._sink(changes)
 
@@ -657,41 +659,41 @@ class Projection:
             return self._mark(incoming, delivered, now)
         view = self._parts[incoming.part.name]
         if view.stage is not None and isinstance(incoming, Entry):
-            self._world.prepare(incoming)
+            self._cache.prepare(incoming)
         if not view.follow(incoming):
             return []
         if view.attached and view.stage is None:
             self._counters.followed += 1
             self._counters.followed_seconds += self._broker.age(delivered.position.stored, now)
         if isinstance(incoming, Deletion):
-            return self._world.delete(incoming.part, incoming.key, incoming.version, now)
-        return self._world.put(incoming, now)
+            return self._cache.delete(incoming.part, incoming.key, incoming.version, now)
+        return self._cache.put(incoming, now)
 
-    # Markers
+    # Checkpoints
 
     def _mark(self, marked: Marked, delivered: Delivered, now: float) -> list[Change[Any]]:
-        marker, view, position = marked.marker, self._parts[marked.part.name], delivered.position
-        if self._cluster and marker.cluster and marker.cluster != self._cluster:
-            self._leave_alone(view, marker.cluster)
+        checkpoint, view, position = marked.checkpoint, self._parts[marked.part.name], delivered.position
+        if self._cluster and checkpoint.cluster and checkpoint.cluster != self._cluster:
+            self._leave_alone(view, checkpoint.cluster)
             return []
-        if marker.proof is None or not self._counts(marker, position.stream_sequence):
+        if checkpoint.proof is None or not self._counts(checkpoint, position.stream_sequence):
             return []
-        if view.publisher not in ("", marker.source):
+        if view.publisher not in ("", checkpoint.source):
             return []
         if view.stage is None and not view.attached:
             self._restage(view, now, "its publisher is back")
             return []
-        if view.stage is None and marker.comparable_since != view.vouched.era:
-            self._restage(view, now, "versions of another era do not compare")
+        if view.stage is None and checkpoint.comparable_since != view.confirmed.store_id:
+            self._restage(view, now, "versions of another store id do not compare")
             return []
-        match view.judge(marker, position.stream_sequence, caught_up=position.pending == 0):
+        match view.judge(checkpoint, position.stream_sequence, caught_up=position.pending == 0):
             case Belief.AGREES:
-                return self._believe(view, marker, position.stored, now)
+                return self._believe(view, checkpoint, position.stored, now)
             case Belief.DISAGREES:
                 self._counters.disagreed += 1
-                view.doubt()
+                view.mark_stale()
                 self._attachment.wakeup()
-                counts = f"its publisher published {marker.objects} objects, {view.told} were received"
+                counts = f"its publisher published {checkpoint.objects} objects, {view.received} were received"
                 if self._restage(view, now, f"{counts}, or other versions"):
                     # Whichever side is wrong, each reads again, and neither more often than the other.
                     self._attachment.contradicted(view.part)
@@ -699,9 +701,9 @@ class Projection:
                 pass
         return []
 
-    def _counts(self, marker: Marker, sequence: int) -> bool:
+    def _counts(self, checkpoint: Checkpoint, sequence: int) -> bool:
         # Its publisher may not have noticed yet that this is another stream than the one it compared.
-        same_stream = marker.stream_created == self._known.created
+        same_stream = checkpoint.stream_created == self._known.created
         return same_stream and (self._known.barrier is None or sequence > self._known.barrier)
 
     def _leave_alone(self, view: PartView, cluster: str) -> None:
@@ -715,39 +717,41 @@ class Projection:
         if (task := self._restaging.get(view.part.name)) is not None:
             task.cancel()
         view.belongs_to(cluster)
-        self._world.reached(view.part, None)
+        self._cache.reached(view.part, None)
         self._attachment.wakeup()
 
-    def _believe(self, view: PartView, marker: Marker, stored: datetime, now: float) -> list[Change[Any]]:
-        view.believe(marker, stored)
+    def _believe(self, view: PartView, checkpoint: Checkpoint, stored: datetime, now: float) -> list[Change[Any]]:
+        view.believe(checkpoint, stored)
         self._attachment.wakeup()
         if view.stage is not None:
             return []
-        self._world.mark(view.part, epoch=marker.epoch, era=marker.comparable_since)
-        return self._world.confirm(view.part, view.vouched, now)
+        self._cache.mark(view.part, epoch=checkpoint.epoch, store_id=checkpoint.comparable_since)
+        return self._cache.confirm(view.part, view.confirmed, now)
 
     def _swap(self, view: PartView) -> bool:
         """Let a part's snapshot take effect if it is finished; returns whether it was."""
         now = self._clock()
-        age = self.marker_age(view.part, now)
-        if not view.swappable or age is None or age >= self._settings.marker_lifetime:
+        age = self.checkpoint_age(view.part, now)
+        if not view.swappable or age is None or age >= self._settings.checkpoint_lifetime:
             return False
         stage = view.swap()
         view.covered = max(view.covered, self._known.highest)
-        self._world.reached(view.part, view.covered)
+        self._cache.reached(view.part, view.covered)
         self._attachment.attach(view.part)
-        upto = replace(view.vouched, sequence=view.covered)
-        changes: list[Change[Any]] = [*self._world.replace(view.part, stage.entries, now, upto=upto)]
-        self._world.mark(view.part, synced=True, fresh=True, epoch=view.vouched.epoch, era=view.vouched.era)
+        upto = replace(view.confirmed, sequence=view.covered)
+        changes: list[Change[Any]] = [*self._cache.replace(view.part, stage.entries, now, upto=upto)]
+        self._cache.mark(
+            view.part, synced=True, fresh=True, epoch=view.confirmed.epoch, store_id=view.confirmed.store_id
+        )
         # Absence alone proves nothing against an own write; the word that this very object was deleted does.
         for gone in stage.tombstones.values():
-            if self._world.get(gone.part, gone.key) is not None:
-                changes += self._world.delete(gone.part, gone.key, gone.version, now)
+            if self._cache.get(gone.part, gone.key) is not None:
+                changes += self._cache.delete(gone.part, gone.key, gone.version, now)
         self._attachment.wakeup()
-        self._tell(changes)
+        self._notify(changes)
         return True
 
     def _tend(self, now: float) -> None:
         for view in self._parts.values():
-            if view.attached and view.stage is None and self._world.unconfirmed(view.part, now):
+            if view.attached and view.stage is None and self._cache.unconfirmed(view.part, now):
                 self._restage(view, now, "an own write was never published")

@@ -1,4 +1,4 @@
-"""The world: what one service knows of the cluster, in memory, with indexes.
+"""The cache: what one service knows of the cluster, in memory, with indexes.
 
 It never goes backwards, whatever order messages, snapshots and answers to own writes arrive in:
 
@@ -9,9 +9,9 @@ It never goes backwards, whatever order messages, snapshots and answers to own w
 * an own write enters at once and stays until the feed catches up with it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
 
 import structlog
 from pydantic import BaseModel
@@ -19,14 +19,22 @@ from pydantic import BaseModel
 from controller_runtime.api.meta import Resource
 from controller_runtime.compact import Packer
 from controller_runtime.json import JsonObject
-from controller_runtime.log.cache.indexes import Admits, IndexTable, Line, LineTable, Summary, SummaryTable, Table
+from controller_runtime.log.cache.indexes import (
+    Admits,
+    IndexTable,
+    Summary,
+    SummaryTable,
+    Table,
+    WaitQueue,
+    WaitQueueTable,
+)
 from controller_runtime.log.wire.part import (
+    Dependency,
     Depth,
     GroupId,
     Index,
     Key,
     Part,
-    Question,
     about_group,
     about_object,
     about_part,
@@ -36,26 +44,52 @@ from controller_runtime.log.wire.subjects import FACTS_PART
 from controller_runtime.log.wire.version import (
     DELETED_MEMORY_SECONDS,
     OWN_WRITE_SECONDS,
+    CachePosition,
     Change,
     DeletedMemory,
     Entry,
     Evidence,
     OwnChange,
     Position,
-    Standing,
     Version,
 )
 
-__all__ = ["DELETED_MEMORY_SECONDS", "OWN_WRITE_SECONDS", "World"]
+__all__ = ["DELETED_MEMORY_SECONDS", "OWN_WRITE_SECONDS", "Cache"]
 
 
 T = TypeVar("T", bound=Resource)
 E = TypeVar("E", bound=BaseModel)
 
-Derived: TypeAlias = Index[Any] | Summary[Any, Any] | Line[Any]
-"""What the world derives from the objects of a part and keeps in step with them."""
+Derived: TypeAlias = Index[Any] | Summary[Any, Any] | WaitQueue[Any]
+"""What the cache derives from the objects of a part and keeps in step with them."""
 
 _log = structlog.get_logger(__name__)
+
+
+class Reader(Protocol):
+    """Stands around everything that is made of an object when it arrives (FW-745)."""
+
+    def take_in(self, entry: Entry[Any], derive: Callable[[], None]) -> bool:
+        """Make it, or not; returns whether it was made."""
+        ...
+
+    def let_go(self, uid: str) -> None:
+        """The object is gone."""
+        ...
+
+
+class _Unwatched:
+    """For caches outside a service."""
+
+    def take_in(self, _entry: Entry[Any], derive: Callable[[], None]) -> bool:
+        derive()
+        return True
+
+    def let_go(self, _uid: str) -> None:
+        return
+
+
+UNWATCHED: Final[Reader] = _Unwatched()
 
 
 @dataclass(slots=True)
@@ -67,26 +101,27 @@ class _PartStore:
         removed: keys that are gone by an own deletion not seen in the feed yet, and when it was absorbed.
         sequence: of the state stream, up to which the feed was taken; ``None`` while something else feeds the part.
         epoch: the epoch of what arrived last; own writes happen in it.
-        era: that of what arrived last.
-        stumbled: keys whose object something derived could not be made of, with the UID and resource version.
-        stumbles: how often that happened, counted once per version.
+        store_id: that of what arrived last.
+        failed: keys whose object something derived could not be made of, with the UID and resource version.
+        failures: how often that happened, counted once per version.
         depth: how far what is derived looks into the objects.
     """
 
     part: Part[Any]
+    reader: Reader = UNWATCHED
     entries: dict[Key, Entry[Any]] = field(default_factory=dict)
     deleted: DeletedMemory = field(default_factory=DeletedMemory)
     indexes: dict[str, IndexTable] = field(default_factory=dict)
     summaries: dict[str, SummaryTable] = field(default_factory=dict)
-    lines: dict[str, LineTable] = field(default_factory=dict)
+    queues: dict[str, WaitQueueTable] = field(default_factory=dict)
     packer: Packer = field(default_factory=Packer)
     own: dict[Key, float] = field(default_factory=dict)
     removed: dict[Key, float] = field(default_factory=dict)
     sequence: int | None = None
     epoch: str = ""
-    era: str = ""
-    stumbled: dict[Key, tuple[str, str]] = field(default_factory=dict)
-    stumbles: int = 0
+    store_id: str = ""
+    failed: dict[Key, tuple[str, str]] = field(default_factory=dict)
+    failures: int = 0
     depth: Depth = Depth.METADATA
     synced: bool = False
     fresh: bool = False
@@ -98,7 +133,7 @@ class _PartStore:
         elif isinstance(derived, Summary):
             self.summaries[derived.name] = SummaryTable(derived)
         else:
-            self.lines[derived.name] = LineTable(derived)
+            self.queues[derived.name] = WaitQueueTable(derived)
         self.depth = max(table.depth for table in self._tables())
 
     def look_at(self, entry: Entry[Any], *, whole: bool = True) -> None:
@@ -112,14 +147,18 @@ class _PartStore:
         tables = self._tables()
         if not tables or entry.derived:
             return
+        if not self.reader.take_in(entry, lambda: self._look_at(entry, tables, whole=whole)):
+            entry.derived = tuple(table.derived(None) for table in tables)
+
+    def _look_at(self, entry: Entry[Any], tables: tuple[Table[Any], ...], *, whole: bool) -> None:
         version = (entry.version.uid, entry.version.resource_version)
         # Snapshots tell of the same version again and again.
-        told = self.stumbled.get(entry.key) == version
+        reported = self.failed.get(entry.key) == version
 
-        def stumbled(table: str) -> None:
-            self.stumbled[entry.key] = version
-            if not told:
-                self.stumbles += 1
+        def failed(table: str) -> None:
+            self.failed[entry.key] = version
+            if not reported:
+                self.failures += 1
                 _log.exception("index cannot read an object", part=self.part.name, key=str(entry.key), table=table)
 
         decodes = True
@@ -127,7 +166,7 @@ class _PartStore:
             obj = entry.object_to(Depth.WHOLE if whole else self.depth)
         except Exception:
             obj, decodes = None, False
-            stumbled("decode")
+            failed("decode")
         derived: list[Any] = []
         for table in tables:
             try:
@@ -136,7 +175,7 @@ class _PartStore:
                 derived.append(table.derived(seen))
             except Exception:
                 derived.append(table.derived(None))
-                stumbled(str(table))
+                failed(str(table))
         entry.derived = tuple(derived)
 
     def derive(self, entry: Entry[Any], old: Entry[Any] | None) -> frozenset[GroupId]:
@@ -152,18 +191,18 @@ class _PartStore:
         return frozenset(group for table, was in moves for group in table.move(old.key, was, table.derived(None)))
 
     def _tables(self) -> tuple[Table[Any], ...]:
-        return (*self.indexes.values(), *self.summaries.values(), *self.lines.values())
+        return (*self.indexes.values(), *self.summaries.values(), *self.queues.values())
 
 
-class World:
+class Cache:
     """In-memory projection of the consumed parts.
 
     Not thread-safe; all calls come from one event loop and none of them waits. ``now`` is any steadily rising
     clock, in seconds, the same in all calls.
     """
 
-    def __init__(self, parts: Iterable[Part[Any]], indexes: Iterable[Derived] = ()) -> None:
-        self._stores = {part.name: _PartStore(part) for part in parts}
+    def __init__(self, parts: Iterable[Part[Any]], indexes: Iterable[Derived] = (), reader: Reader = UNWATCHED) -> None:
+        self._stores = {part.name: _PartStore(part, reader) for part in parts}
         for derived in indexes:
             self._stores[derived.part.name].keep(derived)
 
@@ -187,12 +226,12 @@ class World:
         """The items of one group of a summary."""
         return self._stores[summary.part.name].summaries[summary.name].items(group)
 
-    def first(self, line: Line[T], most: int, admits: Admits) -> list[Entry[T]]:
+    def first(self, queue: WaitQueue[T], most: int, admits: Admits) -> list[Entry[T]]:
         """Who stands first in a line, of those that count."""
-        store = self._stores[line.part.name]
-        return [cast("Entry[T]", store.entries[key]) for key in store.lines[line.name].first(most, admits)]
+        store = self._stores[queue.part.name]
+        return [cast("Entry[T]", store.entries[key]) for key in store.queues[queue.name].first(most, admits)]
 
-    def questions(self, change: Change[Any]) -> set[Question]:
+    def dependencies(self, change: Change[Any]) -> set[Dependency]:
         """The questions to which the object itself is an answer, or part of one, before or after a change."""
         store, part = self._stores[change.part.name], change.part.name
         found = {about_part(part), about_object(part, change.key)}
@@ -207,20 +246,20 @@ class World:
         """Number of objects known of a part."""
         return len(self._stores[part.name].entries)
 
-    def stumbles(self, part: Part[Any]) -> int:
+    def failures(self, part: Part[Any]) -> int:
         """How often an index, summary or line could make nothing of an object; once per version of it."""
-        return self._stores[part.name].stumbles
+        return self._stores[part.name].failures
 
     def epoch(self, part: Part[Any]) -> str:
         """The epoch that the part is in; empty before anything was fed."""
         return self._stores[part.name].epoch
 
-    def era(self, part: Part[Any]) -> str:
-        """The era that the part is in: first epoch whose resource versions compare with the present ones."""
-        return self._stores[part.name].era
+    def store_id(self, part: Part[Any]) -> str:
+        """The store id that the part is in: first epoch whose resource versions compare with the present ones."""
+        return self._stores[part.name].store_id
 
     def is_synced(self, part: Part[Any]) -> bool:
-        """Whether the part's snapshot is complete and its marker was seen."""
+        """Whether the part's snapshot is complete and its checkpoint was seen."""
         return self._stores[part.name].synced
 
     def is_fresh(self, part: Part[Any]) -> bool:
@@ -228,10 +267,10 @@ class World:
         store = self._stores[part.name]
         return store.synced and store.fresh
 
-    def standing(self) -> Standing:
+    def position(self) -> CachePosition:
         """How far everything in here goes at this moment."""
         stores = self._stores.values()
-        return Standing(
+        return CachePosition(
             {store.part.name: Position(store.epoch, store.sequence, len(store.entries)) for store in stores},
             tuple(change for store in stores if store.own or store.removed for change in _own_changes(store)),
             tuple(store.part.name for store in stores if not (store.synced and store.fresh)),
@@ -250,19 +289,19 @@ class World:
         synced: bool | None = None,
         fresh: bool | None = None,
         epoch: str | None = None,
-        era: str | None = None,
+        store_id: str | None = None,
     ) -> None:
         """Record what the feeder of a part knows about its completeness and epoch."""
         store = self._stores[part.name]
         store.synced = store.synced if synced is None else synced
         store.fresh = store.fresh if fresh is None else fresh
         store.epoch = store.epoch if epoch is None else epoch
-        store.era = store.era if era is None else era
+        store.store_id = store.store_id if store_id is None else store_id
 
     def put(self, entry: Entry[T], now: float) -> list[Change[T]]:
         """Take in a version from the feed unless something newer is known."""
         store = self._stores[entry.part.name]
-        store.epoch, store.era = entry.version.epoch, entry.version.era
+        store.epoch, store.store_id = entry.version.epoch, entry.version.store_id
         current = store.entries.get(entry.key)
         if current is not None and _confirms(entry, current):
             store.own.pop(entry.key, None)
@@ -303,8 +342,9 @@ class World:
         snapshot has to know and does not hold is gone again.
 
         Args:
-            upto: resource version, sequence, epoch and era up to which the snapshot is complete; ``None`` = nothing is
-                newer. What lies behind that sequence came later than the snapshot, which says nothing about it.
+            upto: resource version, sequence, epoch and store id up to which the snapshot is complete; ``None`` =
+                nothing is newer. What lies behind that sequence came later than the snapshot, which says nothing about
+                it.
         """
         store = self._stores[part.name]
         ahead = {} if upto is None else self._ahead_of(store, upto)
@@ -332,7 +372,7 @@ class World:
         """Drop memories of deletions that are older than an hour."""
         for store in self._stores.values():
             store.deleted.forget_old(now)
-            store.stumbled = {key: version for key, version in store.stumbled.items() if key in store.entries}
+            store.failed = {key: version for key, version in store.failed.items() if key in store.entries}
             # Of what was made and removed between two looks of its publisher, the bus never tells.
             store.removed = {key: at for key, at in store.removed.items() if now - at < OWN_WRITE_SECONDS}
 
@@ -355,7 +395,7 @@ class World:
             known = current.version
             if (known.uid, known.resource_version) == (uid, resource_version):
                 return []
-        entry = Entry.of(part, key, raw, Version(uid, resource_version, None, store.epoch, store.era), traceparent)
+        entry = Entry.of(part, key, raw, Version(uid, resource_version, None, store.epoch, store.store_id), traceparent)
         changes = self._admit(store, entry, now)
         if store.entries.get(key) is entry:
             store.own[key] = now
@@ -369,7 +409,7 @@ class World:
         store = self._stores[part.name]
         current = store.entries.get(key)
         known = current.version if current is not None and current.version.uid == uid else None
-        version = Version(uid, "", None, store.epoch, store.era) if known is None else known
+        version = Version(uid, "", None, store.epoch, store.store_id) if known is None else known
         evidence = Evidence.MESSAGE if part.name == FACTS_PART else Evidence.FINAL
         store.deleted.remember(key, version, now, evidence)
         if known is None:
@@ -431,7 +471,7 @@ class World:
         old = store.entries.get(entry.key)
         if old is not None:
             entry.adopt(old)
-        # Before anything changes: what is in the world can always be taken out of it again.
+        # Before anything changes: what is in the cache can always be taken out of it again.
         store.look_at(entry)
         changes: list[Change[Any]] = []
         if old is not None and old.version.uid != entry.version.uid:
@@ -458,12 +498,13 @@ class World:
         old = store.entries.pop(key, None)
         if old is None:
             return []
+        store.reader.let_go(old.version.uid)
         return [Change(old.part, key, old, None, store.underive(old))]
 
 
 def _at(version: Version, position: Version) -> Version:
     """A version, as of another position on the bus."""
-    return replace(version, sequence=position.sequence, epoch=position.epoch, era=position.era)
+    return replace(version, sequence=position.sequence, epoch=position.epoch, store_id=position.store_id)
 
 
 def _own_changes(store: _PartStore) -> Iterable[OwnChange]:
@@ -473,17 +514,21 @@ def _own_changes(store: _PartStore) -> Iterable[OwnChange]:
 
 
 def _confirms(entry: Entry[Any], current: Entry[Any]) -> bool:
-    """Whether a version from the bus shows that the bus has come to the one known here."""
-    return not entry.version.is_older_than(current.version) or _says_the_same(entry, current)
+    """Whether a version from the bus shows that the bus has come to the one known here.
+
+    A version of another UID may be a late one of the object that the own write followed, so it confirms nothing.
+    """
+    same_object = entry.version.uid == current.version.uid
+    return (same_object and not entry.version.is_older_than(current.version)) or _says_the_same(entry, current)
 
 
-def _says_the_same(told: Entry[Any] | None, current: Entry[Any]) -> bool:
+def _says_the_same(reported: Entry[Any] | None, current: Entry[Any]) -> bool:
     # Of a read-only part no later version with this content will be published; waiting for it would end in `confirm`.
     return (
-        told is not None
-        and told.part.read_only
-        and told.version.uid == current.version.uid
-        and told.same_content(current)
+        reported is not None
+        and reported.part.read_only
+        and reported.version.uid == current.version.uid
+        and reported.same_content(current)
     )
 
 

@@ -1,4 +1,4 @@
-"""What a reconcile sees: look-ups in the world, each of them remembered for the decision record.
+"""What a reconcile sees: look-ups in the cache, each of them remembered for the decision record.
 
 A look-up never raises. What is found is a value, what is not found is ``None``, and what cannot be known (the
 part is stale and the look-up found nothing, or the object cannot be decoded) is an error (FW-004, FW-019).
@@ -12,9 +12,18 @@ from pydantic import BaseModel
 
 from controller_runtime.api.meta import Resource
 from controller_runtime.errors import Category, ClassifiedError
-from controller_runtime.log.cache.indexes import Admits, Line, Summary
-from controller_runtime.log.cache.store import World
-from controller_runtime.log.wire.part import GroupId, Index, Key, Part, Question, about_group, about_object, about_part
+from controller_runtime.log.cache.indexes import Admits, Summary, WaitQueue
+from controller_runtime.log.cache.store import Cache
+from controller_runtime.log.wire.part import (
+    Dependency,
+    GroupId,
+    Index,
+    Key,
+    Part,
+    about_group,
+    about_object,
+    about_part,
+)
 from controller_runtime.log.wire.version import Entry, Version
 
 T = TypeVar("T", bound=Resource)
@@ -46,9 +55,9 @@ class Summed(Generic[E]):
 
 
 class View(Protocol):
-    """What reconcilers read from; live over a `World`, or rebuilt from a decision record.
+    """What reconcilers read from; live over a `Cache`, or rebuilt from a decision record.
 
-    The asking object is woken when the answer changes (FW-500).
+    The asking object is enqueued when the answer changes (FW-500).
     """
 
     def get(self, part: Part[T], namespace: str | None, name: str) -> Lookup[T]:
@@ -67,13 +76,13 @@ class View(Protocol):
         """What the objects of a part say together (FW-454)."""
         ...
 
-    def first(self, line: Line[T], most: int, admits: Admits) -> tuple[T, ...]:
+    def first(self, queue: WaitQueue[T], most: int, admits: Admits) -> tuple[T, ...]:
         """Who stands first in a line, in its order, of those that count; at most so many. Never tracked."""
         ...
 
     @property
     def untracked(self) -> "View":
-        """The same world, for look-ups that a wake by hand stands for: a change of what they find wakes no object."""
+        """The same cache, for look-ups that a declared mapping covers: a change of what they find enqueues nothing."""
         ...
 
     @property
@@ -113,7 +122,7 @@ class ReadLog:
     objects: dict[tuple[str, Key], ObjectRead] = field(default_factory=dict)
     indexes: dict[tuple[str, str, str], IndexRead] = field(default_factory=dict)
     summaries: dict[GroupId, tuple[BaseModel, ...]] = field(default_factory=dict)
-    questions: set[Question] = field(default_factory=set)
+    dependencies: set[Dependency] = field(default_factory=set)
     """Those of which another answer is worth another pass."""
     stale_parts: set[str] = field(default_factory=set)
     unanswered: set[str] = field(default_factory=set)
@@ -130,27 +139,27 @@ class ReadLog:
         return {part for part, _, _ in (*self.indexes, *self.summaries)}
 
 
-class WorldView:
-    """A `View` over the live world that remembers what was read."""
+class CacheView:
+    """A `View` over the live cache that remembers what was read."""
 
     def __init__(
         self,
-        world: World,
+        cache: Cache,
         failure: ClassifiedError | None = None,
         failing_since: datetime | None = None,
         *,
         untracked: ReadLog | None = None,
     ) -> None:
         """``untracked``: where to note what is read without being tracked."""
-        self._world = world
+        self._cache = cache
         self._failure = failure
         self._failing_since = failing_since
         self._tracked = untracked is None
         self.reads = ReadLog() if untracked is None else untracked
 
     @property
-    def untracked(self) -> "WorldView":
-        return WorldView(self._world, self._failure, self._failing_since, untracked=self.reads)
+    def untracked(self) -> "CacheView":
+        return CacheView(self._cache, self._failure, self._failing_since, untracked=self.reads)
 
     @property
     def failure(self) -> ClassifiedError | None:
@@ -162,42 +171,42 @@ class WorldView:
 
     def get(self, part: Part[T], namespace: str | None, name: str) -> Lookup[T]:
         key = Key((namespace or "") if part.kind.namespaced else "", name)
-        entry = self._world.get(part, key)
+        entry = self._cache.get(part, key)
         self._note(part, key, entry)
         self._track(about_object(part.name, key))
         return self._lookup(part, key, entry)
 
     def select(self, index: Index[T], value: str) -> Selection[T]:
         self._track(about_group((index.part.name, index.name, value)))
-        return self._selection(index.part, index.name, value, self._world.select(index, value))
+        return self._selection(index.part, index.name, value, self._cache.select(index, value))
 
     def all(self, part: Part[T]) -> Selection[T]:
         self._track(about_part(part.name))
-        return self._selection(part, "", "", self._world.all(part))
+        return self._selection(part, "", "", self._cache.all(part))
 
     def summary(self, summary: Summary[Any, E], group: str) -> Summed[E]:
-        items = self._world.summary(summary, group)
+        items = self._cache.summary(summary, group)
         self._track(about_group(summary.group(group)))
         self.reads.summaries[summary.group(group)] = items
-        return Summed(items, self._doubt(summary.part, group, found=bool(items)))
+        return Summed(items, self._stale_error(summary.part, group, found=bool(items)))
 
-    def first(self, line: Line[T], most: int, admits: Admits) -> tuple[T, ...]:
-        found = self._world.first(line, most, admits)
+    def first(self, queue: WaitQueue[T], most: int, admits: Admits) -> tuple[T, ...]:
+        found = self._cache.first(queue, most, admits)
         for entry in found:
-            self._note(line.part, entry.key, entry)
-        self._doubt(line.part, line.name, found=bool(found))
+            self._note(queue.part, entry.key, entry)
+        self._stale_error(queue.part, queue.name, found=bool(found))
         keys = tuple(entry.key for entry in found)
         value = first_of(most)
-        self.reads.indexes[line.part.name, line.name, value] = IndexRead(line.part.name, line.name, value, keys)
+        self.reads.indexes[queue.part.name, queue.name, value] = IndexRead(queue.part.name, queue.name, value, keys)
         return tuple(obj for entry in found if (obj := entry.object) is not None)
 
-    def _track(self, question: Question) -> None:
+    def _track(self, dependency: Dependency) -> None:
         if self._tracked:
-            self.reads.questions.add(question)
+            self.reads.dependencies.add(dependency)
 
-    def _doubt(self, part: Part[Any], what: str, *, found: bool) -> ClassifiedError | None:
+    def _stale_error(self, part: Part[Any], what: str, *, found: bool) -> ClassifiedError | None:
         """Remember whether the part is fresh; if it is not and nothing was found, that is no answer."""
-        if self._world.is_fresh(part):
+        if self._cache.is_fresh(part):
             return None
         self.reads.stale_parts.add(part.name)
         if found:
@@ -209,9 +218,9 @@ class WorldView:
         self.reads.objects[part.name, key] = ObjectRead(part.name, key, entry.version if entry else None)
 
     def _lookup(self, part: Part[T], key: Key, entry: Entry[T] | None) -> Lookup[T]:
-        doubt = self._doubt(part, str(key), found=entry is not None)
+        error = self._stale_error(part, str(key), found=entry is not None)
         if entry is None:
-            return Lookup(error=doubt)
+            return Lookup(error=error)
         decoded = entry.decode()
         return Lookup(error=decoded) if isinstance(decoded, ClassifiedError) else Lookup(decoded)
 
@@ -222,7 +231,7 @@ class WorldView:
         keys = tuple(entry.key for entry in found)
         self.reads.indexes[part.name, index, value] = IndexRead(part.name, index, value, keys)
         items = tuple(obj for entry in found if (obj := entry.object) is not None)
-        return Selection(items, self._doubt(part, value or "any", found=bool(items)))
+        return Selection(items, self._stale_error(part, value or "any", found=bool(items)))
 
 
 def first_of(most: int) -> str:

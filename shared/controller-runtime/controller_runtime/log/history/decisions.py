@@ -14,12 +14,12 @@ from pydantic.alias_generators import to_camel
 from controller_runtime.errors import Category, ClassifiedError
 from controller_runtime.json import JsonObject, dumps, loads
 from controller_runtime.log.broker.address import BusApiError, BusUnavailableError
-from controller_runtime.log.broker.connection import BusConnection, PubAck, PublishOutcome, Refused, Unknown
+from controller_runtime.log.broker.connection import BusConnection, MessageRefusal, PubAck, PublishOutcome, Unknown
 from controller_runtime.log.broker.reading import STREAM_NOT_FOUND, StoredMessage, last_message
 from controller_runtime.log.cache.view import IndexRead, ObjectRead, ReadLog
 from controller_runtime.log.wire.part import Key
 from controller_runtime.log.wire.subjects import DEFAULT_LAYOUT, Layout
-from controller_runtime.log.wire.version import Position, Standing, Version
+from controller_runtime.log.wire.version import CachePosition, Position, Version
 
 LISTED: Final = 100
 """Reads of one sort that are kept item by item: objects of a part, or look-ups in an index with what they found."""
@@ -113,15 +113,15 @@ class RecordedReads(Recorded):
     groups: tuple[RecordedGroup, ...] = ()
 
 
-class RecordedStanding(Recorded):
-    """How far the world was, for questions that were not asked then; see `Standing`.
+class RecordedPosition(Recorded):
+    """How far the cache was, for questions that were not asked then; see `CachePosition`.
 
     Attributes:
         sequence: of the state stream, up to which everything was taken.
         epochs: the epoch of every part.
-        apart: the sequence of the parts that were not so far; ``None`` = it cannot be told.
+        apart: the sequence of the parts that were not so far; ``None`` = unknown.
         own: objects without ``uid`` were removed by an own write.
-        objects: how many the world held of each part in which a look-up depends on what every object says.
+        objects: how many the cache held of each part in which a look-up depends on what every object says.
     """
 
     sequence: int | None = None
@@ -132,7 +132,7 @@ class RecordedStanding(Recorded):
     objects: Mapping[str, int] = {}
 
     def position(self, part: str) -> Position | None:
-        """How far a part was; ``None`` when the world did not hold it."""
+        """How far a part was; ``None`` when the cache did not hold it."""
         epoch = self.epochs.get(part)
         return None if epoch is None else Position(epoch, self.apart.get(part, self.sequence), self.objects.get(part))
 
@@ -181,28 +181,28 @@ def recorded_reads(log: ReadLog, listed: int = LISTED) -> RecordedReads:
     )
 
 
-def recorded_standing(standing: Standing, counted: Iterable[str] = ()) -> RecordedStanding:
-    """A moment of a world in its recorded form.
+def recorded_position(position: CachePosition, counted: Iterable[str] = ()) -> RecordedPosition:
+    """A moment of a cache in its recorded form.
 
     Args:
         counted: names of the parts whose number of objects is worth a place in the record.
     """
-    sequences = {name: where.sequence for name, where in standing.parts.items()}
+    sequences = {name: where.sequence for name, where in position.parts.items()}
     furthest = max((one for one in sequences.values() if one is not None), default=None)
-    own = Counter(change.part for change in standing.own)
+    own = Counter(change.part for change in position.own)
     # So many own writes under way are not worth a record of every pass that happens among them.
     crowded = {part for part, count in own.items() if count > LISTED}
-    return RecordedStanding(
+    return RecordedPosition(
         sequence=furthest,
-        epochs={name: where.epoch for name, where in standing.parts.items()},
+        epochs={name: where.epoch for name, where in position.parts.items()},
         apart={
             name: None if name in crowded else one
             for name, one in sequences.items()
             if one != furthest or name in crowded
         },
-        own=tuple(_object(one.part, one.key, one.version) for one in standing.own if one.part not in crowded),
-        stale=standing.stale,
-        objects={name: standing.parts[name].objects or 0 for name in sorted(counted) if name in standing.parts},
+        own=tuple(_object(one.part, one.key, one.version) for one in position.own if one.part not in crowded),
+        stale=position.stale,
+        objects={name: position.parts[name].objects or 0 for name in sorted(counted) if name in position.parts},
     )
 
 
@@ -211,9 +211,9 @@ def recorded_item(item: BaseModel) -> JsonObject:
     return item.model_dump(mode="json", exclude_defaults=True)
 
 
-def digest_of_questions(questions: Iterable[str]) -> str:
+def digest_of_dependencies(dependencies: Iterable[str]) -> str:
     """Digest of names or values, in whatever order."""
-    return _digest(sorted(questions))
+    return _digest(sorted(dependencies))
 
 
 def digest_of_objects(found: Mapping[Key, Version | None]) -> str:
@@ -246,14 +246,14 @@ def _length(reads: list[IndexRead]) -> int:
 
 def _digests_of_objects(reads: list[ObjectRead]) -> dict[str, str]:
     return {
-        "asked": digest_of_questions(str(read.key) for read in reads),
+        "asked": digest_of_dependencies(str(read.key) for read in reads),
         "found": digest_of_objects({read.key: read.version for read in reads}),
     }
 
 
 def _digests_of_look_ups(reads: list[IndexRead]) -> dict[str, str]:
     return {
-        "asked": digest_of_questions(read.value for read in reads),
+        "asked": digest_of_dependencies(read.value for read in reads),
         "found": digest_of_look_ups({read.value: read.keys for read in reads}),
     }
 
@@ -318,7 +318,7 @@ class DecisionRecord(Recorded):
         woken_by: the change that brought the pass, in words; empty when it was none, as at a resync or a retry.
         failing_since: when passes of the object began to fail, as the pass received it.
         settings: digest of the effective settings; their values are in the log under it.
-        world: how far the world was, for questions that were not asked then.
+        cache: how far the cache was, for questions that were not asked then.
         plan: canonical plan, as the reconcile engine writes it.
         abridged: members of the plan of which digests stand instead of the content.
         outcome: how carrying it out ended.
@@ -336,7 +336,7 @@ class DecisionRecord(Recorded):
     woken_by: str = ""
     traceparent: str = ""
     settings: str = ""
-    world: RecordedStanding = RecordedStanding()
+    world: RecordedPosition = RecordedPosition()
     reads: RecordedReads = RecordedReads()
     failure: RecordedFailure | None = None
     failing_since: AwareDatetime | None = None
@@ -415,7 +415,7 @@ class Recorder:
         self._looked_back = False
         self._recorded = 0
         self._lost = 0
-        self._untold = 0
+        self._unreported = 0
         self._cause = ""
         self._failures = 0
         self._trouble = "the broker has not answered yet"
@@ -459,7 +459,7 @@ class Recorder:
             left = len(self._waiting)
             self._waiting.clear()
             self._lose(left, f"the process ends, and {self._trouble}")
-        self._tell()
+        self._report()
 
     # Inside
 
@@ -555,7 +555,7 @@ class Recorder:
         if isinstance(outcome, PubAck):
             self._recorded += 1
             self._failures = 0
-        elif isinstance(outcome, Refused):
+        elif isinstance(outcome, MessageRefusal):
             self._lose(1, f"the broker refuses {record.subject}: {outcome.reason}")
         else:
             # No room, no answer, or interrupted: it may even be stored; its id makes repeating harmless.
@@ -565,15 +565,15 @@ class Recorder:
 
     def _lose(self, count: int, cause: str) -> None:
         self._lost += count
-        if not self._untold:
-            asyncio.get_running_loop().call_later(_TELL_AFTER, self._tell)
-        self._untold += count
+        if not self._unreported:
+            asyncio.get_running_loop().call_later(_TELL_AFTER, self._report)
+        self._unreported += count
         self._cause = cause
 
-    def _tell(self) -> None:
-        if self._untold:
-            _log.warning("decision records lost", count=self._untold, cause=self._cause)
-            self._untold = 0
+    def _report(self) -> None:
+        if self._unreported:
+            _log.warning("decision records lost", count=self._unreported, cause=self._cause)
+            self._unreported = 0
 
 
 async def _left_behind(connection: BusConnection, layout: Layout, service: str) -> StoredMessage | None:

@@ -68,10 +68,10 @@ class Fact(Resource):
 
 
 FACT: Final = Kind("facts.aim.eai.amd.com", "v1", "Fact", "facts", True, Fact)
-"""Facts look like objects to the world, but exist on the bus only; the API server knows no such kind."""
+"""Facts look like objects to the cache, but exist on the bus only; the API server knows no such kind."""
 
 FACTS: Final = Part("facts", FACT)
-"""Facts of every service; a service's world holds only its own (namespace = the service's name)."""
+"""Facts of every service; a service's cache holds only its own (namespace = the service's name)."""
 
 _NAME_DIGITS: Final = 24
 

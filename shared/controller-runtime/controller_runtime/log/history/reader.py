@@ -167,15 +167,17 @@ class History:
         """Every object of a part of which the history holds anything."""
         request = {"subjects_filter": self._layout.log_filter(*wanted)}
         found: set[Key] = set()
-        told, total = 0, 1
-        while told < total:
-            page = await self._connection.api(f"STREAM.INFO.{self._layout.history_stream}", {**request, "offset": told})
+        reported, total = 0, 1
+        while reported < total:
+            page = await self._connection.api(
+                f"STREAM.INFO.{self._layout.history_stream}", {**request, "offset": reported}
+            )
             subjects = page["state"].get("subjects") or {}
             for subject in subjects:
                 # What an unknown publisher wrote cannot be read either.
                 with suppress(SubjectError):
                     found.add(self._layout.parse_log(subject)[1])
-            told, total = told + len(subjects), int(page.get("total", 0)) if subjects else 0
+            reported, total = reported + len(subjects), int(page.get("total", 0)) if subjects else 0
         return found
 
     async def during(self, wanted: PartOf, span: Span, behind: int = 0) -> LoggedSpan:

@@ -72,8 +72,8 @@ class LoggedVersion:
         """
         if wanted.sequence is not None:
             return (wanted.epoch, wanted.sequence) == self.place
-        told = self.state.uid, self.state.resource_version
-        return bool(wanted.uid) and (wanted.uid, wanted.resource_version) == told
+        answer = self.state.uid, self.state.resource_version
+        return bool(wanted.uid) and (wanted.uid, wanted.resource_version) == answer
 
 
 place_of: Final = attrgetter("place")
@@ -181,7 +181,7 @@ def _later(present: LoggedVersion, before: LoggedVersion | None) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class VersionAnswer:
     """What the history tells of an object at some position: a version (a deletion included), nothing, or a hole.
 
     Attributes:
@@ -193,7 +193,7 @@ class Told:
     unread: bool = False
 
 
-def as_of(chain: Chain, position: Position, at: datetime) -> Told:
+def as_of(chain: Chain, position: Position, at: datetime) -> VersionAnswer:
     """What the state stream held of one subject when it had got to a position.
 
     Never guessed: a version counts only if nothing can have come between it and the position. Within an epoch nothing
@@ -206,11 +206,11 @@ def as_of(chain: Chain, position: Position, at: datetime) -> Told:
     count = bisect_right(chain.versions, (position.epoch, position.sequence), key=place_of)
     before = chain.versions[count - 1] if count else None
     later = chain.versions[count] if count < len(chain.versions) else None
-    told = _between_neighbours(before, later, chain.present, position, at)
+    answer = _between_neighbours(before, later, chain.present, position, at)
     beyond = (before is None and not chain.begins) or (later is None and not chain.ends)
     # A section shows as a hole what only was not read, too.
-    cut_off = told.hole is not None and not (chain.begins and chain.ends)
-    return Told(unread=True) if beyond or cut_off else told
+    cut_off = answer.hole is not None and not (chain.begins and chain.ends)
+    return VersionAnswer(unread=True) if beyond or cut_off else answer
 
 
 def _between_neighbours(
@@ -219,20 +219,20 @@ def _between_neighbours(
     present: LoggedVersion | None,
     position: Position,
     at: datetime,
-) -> Told:
+) -> VersionAnswer:
     if before is None:
         if later is None or _was_made_after(later, position, at):
-            return Told()
-        return Told(hole=Hole.BEGINNING if later.state.previous else Hole.EPOCH)
+            return VersionAnswer()
+        return VersionAnswer(hole=Hole.BEGINNING if later.state.previous else Hole.EPOCH)
     if later is None:
-        vouched = before.state.epoch == position.epoch or before.deleted or _is_same(before, present)
+        confirmed = before.state.epoch == position.epoch or before.deleted or _is_same(before, present)
     elif later.state.epoch == position.epoch:
-        vouched = later.state.previous == before.sequence or (before.deleted and later.state.previous == 0)
+        confirmed = later.state.previous == before.sequence or (before.deleted and later.state.previous == 0)
     else:
-        vouched = before.state.epoch == position.epoch or later.state.previous == before.sequence
-    if vouched:
-        return Told(before)
-    return Told(hole=Hole.GAP if before.state.epoch == position.epoch else Hole.EPOCH)
+        confirmed = before.state.epoch == position.epoch or later.state.previous == before.sequence
+    if confirmed:
+        return VersionAnswer(before)
+    return VersionAnswer(hole=Hole.GAP if before.state.epoch == position.epoch else Hole.EPOCH)
 
 
 def _is_same(version: LoggedVersion, present: LoggedVersion | None) -> bool:

@@ -14,7 +14,7 @@ from controller_runtime.log.wire.part import Key
 
 if TYPE_CHECKING:
     # Who reads checkpoints alone need not pay for it.
-    from controller_runtime.log.publish.judgement import Stored
+    from controller_runtime.log.publish.judgement import StoredVersion
 
 
 _BYTES: Final = 8
@@ -98,7 +98,7 @@ class Account:
             self._fold.remove(key, known)
 
 
-class Holdings(UserDict[Key, "Stored"]):
+class Holdings(UserDict[Key, "StoredVersion"]):
     """What a publisher knows the state stream to hold of its part, tombstones included, with the proof of it."""
 
     def __init__(self) -> None:
@@ -107,7 +107,7 @@ class Holdings(UserDict[Key, "Stored"]):
 
     @property
     def proof(self) -> Proof:
-        """What the publisher vouches for once nothing is under way."""
+        """What the publisher confirms once nothing is under way."""
         return self._fold.proof
 
     def keep(self, keys: AbstractSet[Key]) -> None:
@@ -115,7 +115,7 @@ class Holdings(UserDict[Key, "Stored"]):
         for key in self.data.keys() - keys:
             del self[key]
 
-    def __setitem__(self, key: Key, stored: "Stored") -> None:
+    def __setitem__(self, key: Key, stored: "StoredVersion") -> None:
         if key in self.data:
             del self[key]
         super().__setitem__(key, stored)
@@ -137,7 +137,7 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Logbook:
+class HistoryRange:
     """The history has every version of a part that was published, as of some moment.
 
     Attributes:
@@ -158,7 +158,7 @@ class Logbook:
     id: str = ""
 
     @classmethod
-    def of(cls, history: StreamState) -> "Logbook":
+    def of(cls, history: StreamState) -> "HistoryRange":
         """Nothing was seen of it yet."""
         return cls(history.created, history.first_sequence, history.deleted, history.last_sequence + 1)
 
@@ -176,23 +176,23 @@ class Logbook:
         """Of the last version."""
         return Place(self.last, self.id)
 
-    def upto(self, last: Place) -> "Logbook":
+    def upto(self, last: Place) -> "HistoryRange":
         """The same, when versions were logged since."""
         return replace(self, last=last.sequence, id=last.id)
 
 
-NEVER_READ: Final = Logbook()
+NEVER_READ: Final = HistoryRange()
 
 
-MARKER_INTERVAL: Final = 10.0
-"""Seconds between two markers of a part that does not change."""
+CHECKPOINT_INTERVAL: Final = 10.0
+"""Seconds between two checkpoints of a part that does not change."""
 
 UNPROVEN: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Marker:
-    """What a publisher vouches for.
+class Checkpoint:
+    """What a publisher confirms.
 
     Attributes:
         source: the publishing process.
@@ -200,9 +200,9 @@ class Marker:
         epoch: the present epoch of the part.
         comparable_since: first epoch whose resource versions compare with the present ones.
         cluster: UID of kube-system.
-        resource_version: every change up to this version lies before the marker; empty for facts.
+        resource_version: every change up to this version lies before the checkpoint; empty for facts.
         stream_created: when the state stream was made.
-        state_sequence: highest sequence known in it before this marker.
+        state_sequence: highest sequence known in it before this checkpoint.
         objects: how many objects live in the part; `UNPROVEN` = no checkpoint yet.
         fold: over key and sequence of each of them (`controller_runtime.log.publish.checkpoint`).
         history: where the history has all of them; nothing of a release that did not tell.
@@ -218,20 +218,20 @@ class Marker:
     state_sequence: int
     objects: int = UNPROVEN
     fold: str = ""
-    history: Logbook = NEVER_READ
+    history: HistoryRange = NEVER_READ
 
     @property
     def proof(self) -> Proof | None:
-        """What the part holds before this marker.
+        """What the part holds before this checkpoint.
 
         ``None`` for a claim, by which a publisher tells that the part is its own before it writes anything, and for
-        the marker of a release that proved nothing.
+        the checkpoint of a release that proved nothing.
         """
         return None if self.objects < 0 else Proof(self.objects, self.fold)
 
     @property
     def id(self) -> str:
-        """The marker's message id."""
+        """The checkpoint's message id."""
         return f"{self.epoch}/{self.source}/{self.number}/marker"
 
     def headers(self) -> dict[str, str]:
@@ -243,31 +243,31 @@ class Marker:
         return dumps(asdict(self))
 
 
-_TYPES: Final[Mapping[object, type]] = {str: str, int: int, Logbook: dict}
+_TYPES: Final[Mapping[object, type]] = {str: str, int: int, HistoryRange: dict}
 
 
-def decode_marker(body: bytes) -> Marker:
-    """Read a marker.
+def decode_checkpoint(body: bytes) -> Checkpoint:
+    """Read a checkpoint.
 
     Raises:
         EnvelopeError: it is none.
     """
     try:
         found = loads(body)
-        known = _known(Marker, found)
+        known = _known_fields(Checkpoint, found)
         if "history" in known:
-            known["history"] = Logbook(**_known(Logbook, known["history"]))
-        marker = Marker(**known)
-        for epoch in (marker.epoch, marker.comparable_since):
+            known["history"] = HistoryRange(**_known_fields(HistoryRange, known["history"]))
+        checkpoint = Checkpoint(**known)
+        for epoch in (checkpoint.epoch, checkpoint.comparable_since):
             epoch_time(epoch)
-        if marker.resource_version and not is_number(marker.resource_version):
+        if checkpoint.resource_version and not is_number(checkpoint.resource_version):
             raise ValueError("its resource version is not a number")
-        return marker
+        return checkpoint
     except (KeyError, TypeError, ValueError) as error:
-        raise EnvelopeError(f"a message on a sync subject is not a marker: {error}") from error
+        raise EnvelopeError(f"a message on a sync subject is not a checkpoint: {error}") from error
 
 
-def _known(kind: type[Marker | Logbook], found: JsonObject) -> JsonObject:
+def _known_fields(kind: type[Checkpoint | HistoryRange], found: JsonObject) -> JsonObject:
     """The fields that this release knows: a former one knows fewer, a later one more."""
     known = {field.name: found[field.name] for field in fields(kind) if field.name in found}
     if not all(isinstance(known[field.name], _TYPES[field.type]) for field in fields(kind) if field.name in known):

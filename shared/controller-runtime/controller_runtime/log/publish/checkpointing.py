@@ -12,7 +12,14 @@ from controller_runtime.kube.reflector_state import ListFrom
 from controller_runtime.log.broker.connection import PubAck, PublishOutcome
 from controller_runtime.log.broker.reading import StoredMessage, last_message, state_of, stream_info, stream_state
 from controller_runtime.log.broker.streams import chosen_limits, fault_of, state_config
-from controller_runtime.log.publish.checkpoint import NEVER_READ, UNPROVEN, Logbook, Marker, Proof, decode_marker
+from controller_runtime.log.publish.checkpoint import (
+    NEVER_READ,
+    UNPROVEN,
+    Checkpoint,
+    HistoryRange,
+    Proof,
+    decode_checkpoint,
+)
 from controller_runtime.log.publish.epoch import Scoping
 from controller_runtime.log.publish.intake import Intake
 from controller_runtime.log.publish.judgement import Scope
@@ -32,8 +39,8 @@ from controller_runtime.log.wire.part import Part
 from controller_runtime.tasks import within
 
 _ATTEMPTS: Final = 5
-_ALIVE_MARKERS: Final = 3
-"""A publisher whose last marker is older than so many intervals is gone."""
+_ALIVE_CHECKPOINTS: Final = 3
+"""A publisher whose last checkpoint is older than so many intervals is gone."""
 
 
 class ForeignClusterError(InterruptedSessionError):
@@ -41,16 +48,16 @@ class ForeignClusterError(InterruptedSessionError):
 
 
 @dataclass(frozen=True, slots=True)
-class Vouched:
-    """What a marker says besides its place; by default nothing, as a claim does. See `Marker`."""
+class CheckpointContent:
+    """What a checkpoint says besides its place; by default nothing, as a claim does. See `Checkpoint`."""
 
     proof: Proof | None = None
     resource_version: str = ""
-    history: Logbook = NEVER_READ
+    history: HistoryRange = NEVER_READ
 
 
-class MarkerWriter:
-    """The marker of one part, as this process writes it.
+class CheckpointWriter:
+    """The checkpoint of one part, as this process writes it.
 
     Args:
         service: for facts, which service's.
@@ -62,7 +69,7 @@ class MarkerWriter:
         self._stream = setup.layout.state_stream
         self._subject = setup.layout.sync(part, service)
         self._cluster = setup.cluster
-        self._interval = setup.settings.marker_interval
+        self._interval = setup.settings.checkpoint_interval
         self._guard = setup.guard
         self._part = part
         self._source = source
@@ -73,91 +80,91 @@ class MarkerWriter:
         self.written = 0
 
     def forget(self) -> None:
-        """This process did not lead for a while: a marker of another process is expected now."""
+        """This process did not lead for a while: a checkpoint of another process is expected now."""
         self._leading = False
 
-    def is_own(self, marker: Marker | None) -> bool:
+    def is_own(self, checkpoint: Checkpoint | None) -> bool:
         """Whether this process wrote it."""
-        return marker is not None and marker.source == self._source
+        return checkpoint is not None and checkpoint.source == self._source
 
-    async def read(self, now: datetime) -> Marker | None:
-        """The part's marker; ``None`` if there is none that can be read.
+    async def read(self, now: datetime) -> Checkpoint | None:
+        """The part's checkpoint; ``None`` if there is none that can be read.
 
         Args:
             now: the broker's clock.
 
         Raises:
-            ForeignClusterError: a process of another cluster vouches for the part.
+            ForeignClusterError: a process of another cluster confirms the part.
             SupersededError: another process has written it since this one did.
             BusUnavailableError: no answer.
             BusApiError: the broker refused.
         """
         found = await self._look()
-        marker = _decode(found)
-        if found is None or marker is None:
+        checkpoint = _decode(found)
+        if found is None or checkpoint is None:
             return None
-        if self._is_foreign(marker):
-            # A cluster that was replaced leaves a marker that is never renewed. One that is renewed belongs to an
+        if self._is_foreign(checkpoint):
+            # A cluster that was replaced leaves a checkpoint that is never renewed. One that is renewed belongs to an
             # installation that lives, and the first one keeps the subjects.
-            if now - found.stored < timedelta(seconds=_ALIVE_MARKERS * self._interval):
-                raise ForeignClusterError(self._foreign(marker))
-            return marker
-        if marker.source != self._source and self._leading:
-            raise SupersededError(self._superseded(marker))
-        return marker
+            if now - found.stored < timedelta(seconds=_ALIVE_CHECKPOINTS * self._interval):
+                raise ForeignClusterError(self._foreign(checkpoint))
+            return checkpoint
+        if checkpoint.source != self._source and self._leading:
+            raise SupersededError(self._superseded(checkpoint))
+        return checkpoint
 
     async def claim(self, scope: Scope, stream_created: str, state_sequence: int) -> None:
-        """Tell who publishes the part from now on, before anything else is written; vouch for nothing.
+        """Tell who publishes the part from now on, before anything else is written; confirm nothing.
 
         What another cluster or a second process writes afterwards can be distinguished from what belongs to this one.
 
         Raises:
             as `write`
         """
-        await self._write(scope, Vouched(), stream_created, state_sequence)
+        await self._write(scope, CheckpointContent(), stream_created, state_sequence)
 
-    async def write(self, scope: Scope, vouched: Vouched, stream_created: str, state_sequence: int) -> int:
-        """Vouch for the part; returns the marker's sequence.
+    async def write(self, scope: Scope, content: CheckpointContent, stream_created: str, state_sequence: int) -> int:
+        """Confirm the part; returns the checkpoint's sequence.
 
         Raises:
             ForeignClusterError: another cluster claims the part.
-            SupersededError: another process vouches for it.
+            SupersededError: another process confirms it.
             InterruptedSessionError: it could not be written, or the last one is gone.
             BusUnavailableError: no answer.
             BusApiError: the broker refused.
         """
-        await self._write(scope, vouched, stream_created, state_sequence)
+        await self._write(scope, content, stream_created, state_sequence)
         self.written += 1
         return self._sequence
 
-    async def _write(self, scope: Scope, vouched: Vouched, stream_created: str, state_sequence: int) -> None:
-        proof = vouched.proof
+    async def _write(self, scope: Scope, content: CheckpointContent, stream_created: str, state_sequence: int) -> None:
+        proof = content.proof
         for _ in range(_ATTEMPTS):
             self._number += 1
-            marker = Marker(
+            checkpoint = Checkpoint(
                 source=self._source,
                 number=self._number,
                 epoch=scope.epoch,
                 comparable_since=scope.comparable_since,
                 cluster=self._cluster,
-                resource_version=vouched.resource_version,
+                resource_version=content.resource_version,
                 stream_created=stream_created,
                 state_sequence=state_sequence,
                 objects=UNPROVEN if proof is None else proof.objects,
                 fold="" if proof is None else proof.fold,
-                history=vouched.history,
+                history=content.history,
             )
-            if await self._try(marker):
+            if await self._try(checkpoint):
                 self._leading = True
                 return
-        raise InterruptedSessionError(f"{self._subject}: the marker could not be written: {self._outcome}")
+        raise InterruptedSessionError(f"{self._subject}: the checkpoint could not be written: {self._outcome}")
 
-    async def _try(self, marker: Marker) -> bool:
+    async def _try(self, checkpoint: Checkpoint) -> bool:
         if self._guard() <= 0:
             raise InterruptedSessionError("the Lease was not renewed in time; another replica may lead")
         expected = self._sequence
         outcome = self._outcome = await self._connection.publish(
-            self._subject, marker.body(), marker.headers(), expected=expected
+            self._subject, checkpoint.body(), checkpoint.headers(), expected=expected
         )
         if isinstance(outcome, PubAck) and not outcome.duplicate:
             self._sequence = outcome.sequence
@@ -165,10 +172,10 @@ class MarkerWriter:
         holder = _decode(await self._look())
         if self._sequence < expected:
             # Whatever removed it (a purge, a limit, an older copy of the store) removed objects as well.
-            raise InterruptedSessionError(f"the marker of {self._part} vanished from the stream")
+            raise InterruptedSessionError(f"the checkpoint of {self._part} vanished from the stream")
         if holder is None or holder.source == self._source:
             # An earlier one of ours whose answer got lost, or this very one.
-            return holder is not None and holder.id == marker.id
+            return holder is not None and holder.id == checkpoint.id
         if self._is_foreign(holder):
             raise ForeignClusterError(self._foreign(holder))
         if self._leading:
@@ -180,22 +187,22 @@ class MarkerWriter:
         self._sequence = found.sequence if found else 0
         return found
 
-    def _is_foreign(self, holder: Marker) -> bool:
+    def _is_foreign(self, holder: Checkpoint) -> bool:
         return bool(self._cluster and holder.cluster and holder.cluster != self._cluster)
 
-    def _foreign(self, holder: Marker) -> str:
+    def _foreign(self, holder: Checkpoint) -> str:
         return (
             f"{self._part} is published by another cluster ({holder.cluster}) under the same names; "
             "give one of the two installations another --nats-root"
         )
 
-    def _superseded(self, holder: Marker) -> str:
+    def _superseded(self, holder: Checkpoint) -> str:
         return f"{self._part} is published by {holder.source} as well; this process must stop publishing it"
 
 
-def _decode(message: StoredMessage | None) -> Marker | None:
+def _decode(message: StoredMessage | None) -> Checkpoint | None:
     try:
-        return decode_marker(message.data) if message is not None else None
+        return decode_checkpoint(message.data) if message is not None else None
     except EnvelopeError:
         return None
 
@@ -206,12 +213,13 @@ class Progress:
 
     Attributes:
         sessions: begun.
-        withheld: why the part is not being vouched for; ``None`` while all is well.
+        withheld: why the part is not being confirmed; ``None`` while all is well.
         swept: tombstones removed.
         differences: repairs of the last comparison.
         repaired: repairs in all.
         forgotten_seen: objects that had been forgotten when the last comparison was made.
-        logbook: what the last comparison saw of the history; nothing while what it found there was not dealt with.
+        history_range: what the last comparison saw of the history; nothing while what it found there was not dealt
+            with.
         read_in: session of the connection in which the last comparison was made.
     """
 
@@ -222,7 +230,7 @@ class Progress:
     differences: int = 0
     repaired: int = 0
     forgotten_seen: int = 0
-    logbook: Logbook = NEVER_READ
+    history_range: HistoryRange = NEVER_READ
     read_in: int = 0
 
 
@@ -242,26 +250,26 @@ class PublisherContext:
     intake: Intake
     scoping: Scoping
     writer: Writer
-    markers: MarkerWriter
+    checkpoints: CheckpointWriter
     unwritable: Unwritable
     progress: Progress
 
 
 FIRST_PAUSES: Final = (0.5, 1.0, 2.0)
-"""Seconds between the first markers of a session: consumers that reconnect a moment later than this process believe
-only markers written since, and should not have to wait a whole interval for one."""
+"""Seconds between the first checkpoints of a session: consumers that reconnect a moment later than this process believe
+only checkpoints written since, and should not have to wait a whole interval for one."""
 
 _AFTER_CHANGE: Final = 0.1
-"""Part of the interval after which a change is vouched for, because a marker can be compared only by a consumer that
-received nothing since: a consumer that starts between a change and the next marker waits for that marker."""
+"""Part of the interval after which a change is confirmed, because a checkpoint can be compared only by a consumer that
+received nothing since: a consumer that starts between a change and the next checkpoint waits for that checkpoint."""
 
 
 class CompareDueError(InterruptedSessionError):
     """The session ends because it is time to compare again."""
 
 
-class Vouching:
-    """Vouches for one part. One object per session.
+class Checkpointer:
+    """Confirms one part. One object per session.
 
     Args:
         foreign: messages under the subjects of the part that no publisher wrote.
@@ -278,45 +286,45 @@ class Vouching:
         # A tombstone that is being removed is neither there nor gone.
         self._counting = asyncio.Lock()
 
-    # Markers
+    # Checkpoints
 
-    async def vouch_forever(self) -> None:
-        """Write markers: one every interval, and sooner after a change."""
-        regular = self._context.setup.settings.marker_interval
+    async def checkpoint_forever(self) -> None:
+        """Write checkpoints: one every interval, and sooner after a change."""
+        regular = self._context.setup.settings.checkpoint_interval
         for pause in chain(FIRST_PAUSES, repeat(regular)):
             self._pump.published.clear()
             loop = asyncio.get_running_loop()
             began = loop.time()
-            await self._vouch()
+            await self._checkpoint()
             # Nothing is published meanwhile; that must stay a small part of the time, however slow the broker is.
             rest = (loop.time() - began) / _AFTER_CHANGE
             if await within(min(pause, regular), self._pump.published.wait()):
                 await asyncio.sleep(min(regular, max(_AFTER_CHANGE * regular, rest)))
 
-    async def _vouch(self) -> None:
+    async def _checkpoint(self) -> None:
         context = self._context
         if context.intake.relisted.is_set():
             raise CompareDueError("a list must be compared with the stream first")
-        # What comes while this waits may or may not lie before the marker.
+        # What comes while this waits may or may not lie before the checkpoint.
         version = context.intake.source.version
         async with self._pump.still(), self._counting:
-            if (doubt := self._doubt()) is not None:
-                context.progress.withheld = doubt
+            if (obstacle := self._obstacle()) is not None:
+                context.progress.withheld = obstacle
                 return
             with interrupting():
                 await self._prove()
-                logbook = context.writer.logged_since(context.progress.logbook)
-                sequence = await context.markers.write(
+                history_range = context.writer.logged_since(context.progress.history_range)
+                sequence = await context.checkpoints.write(
                     context.scoping.scope,
-                    Vouched(context.writer.stored.proof, version, logbook),
+                    CheckpointContent(context.writer.stored.proof, version, history_range),
                     context.scoping.stream_created,
                     context.writer.high_sequence,
                 )
         context.writer.high_sequence = max(context.writer.high_sequence, sequence)
         context.progress.withheld = None
 
-    def _doubt(self) -> str | None:
-        """Why this process cannot vouch for the part although all it could publish is; ``None`` if it can."""
+    def _obstacle(self) -> str | None:
+        """Why this process cannot confirm the part although all it could publish is; ``None`` if it can."""
         context = self._context
         # A fact that no other process can read is gathered again by the next leader.
         if not context.intake.source.version:
@@ -357,7 +365,7 @@ class Vouching:
         fault = fault_of(info["config"], self._config, chosen_limits(self._stream, context.setup.layout))
         if fault is not None and fault.is_breaking:
             raise InterruptedSessionError(str(fault))
-        self._check_at = now + context.setup.settings.marker_interval / 2
+        self._check_at = now + context.setup.settings.checkpoint_interval / 2
 
     # Tombstones
 

@@ -11,9 +11,9 @@ import structlog
 
 from controller_runtime.kube.reflector_state import ListFrom
 from controller_runtime.log.broker.reading import StreamState
-from controller_runtime.log.publish.checkpoint import Marker
+from controller_runtime.log.publish.checkpoint import Checkpoint
 from controller_runtime.log.publish.intake import Intake
-from controller_runtime.log.publish.judgement import Scope, Stored, newest_version
+from controller_runtime.log.publish.judgement import Scope, StoredVersion, newest_version
 from controller_runtime.log.wire.messages import epoch_name, epoch_time
 from controller_runtime.tasks import within
 
@@ -21,9 +21,9 @@ from controller_runtime.tasks import within
 class Reason(StrEnum):
     """Why a new epoch starts."""
 
-    FIRST = "no marker: the part was never published to this stream"
+    FIRST = "no checkpoint: the part was never published to this stream"
     STREAM_REMADE = "the stream was recreated"
-    MARKER_GONE = "the marker is gone: the stream was purged, or a limit was set on it"
+    CHECKPOINT_GONE = "the checkpoint is gone: the stream was purged, or a limit was set on it"
     SEQUENCE_FELL = "the stream's last sequence fell: it was restored from an older copy"
     CLUSTER_CHANGED = "another cluster: the UID of kube-system changed"
     VERSION_FELL = "the list is older than what is known: the cluster's store was restored"
@@ -39,7 +39,7 @@ class Sight:
     """What a publisher sees of stream and cluster when it starts, reconnects or compares.
 
     Attributes:
-        marker: the part's last marker in the stream.
+        checkpoint: the part's last checkpoint in the stream.
         created: when the stream was made.
         last_sequence: the stream's highest sequence.
         high_sequence: highest sequence this process has seen in it.
@@ -49,7 +49,7 @@ class Sight:
         newest_stored_epoch: newest epoch among the messages of the part.
     """
 
-    marker: Marker | None
+    checkpoint: Checkpoint | None
     created: str
     last_sequence: int
     high_sequence: int
@@ -61,25 +61,25 @@ class Sight:
 
 def reason_for_new(sight: Sight) -> Reason | None:
     """Why the present epoch cannot go on; ``None`` if it can."""
-    marker = sight.marker
+    checkpoint = sight.checkpoint
     if sight.known_created and sight.known_created != sight.created:
         return Reason.STREAM_REMADE
-    if sight.last_sequence < max(sight.high_sequence, marker.state_sequence if marker else 0):
+    if sight.last_sequence < max(sight.high_sequence, checkpoint.state_sequence if checkpoint else 0):
         return Reason.SEQUENCE_FELL
-    if marker is None:
-        return Reason.MARKER_GONE if sight.known_created else Reason.FIRST
-    if marker.stream_created != sight.created:
+    if checkpoint is None:
+        return Reason.CHECKPOINT_GONE if sight.known_created else Reason.FIRST
+    if checkpoint.stream_created != sight.created:
         return Reason.STREAM_REMADE
-    if sight.cluster and marker.cluster and marker.cluster != sight.cluster:
+    if sight.cluster and checkpoint.cluster and checkpoint.cluster != sight.cluster:
         return Reason.CLUSTER_CHANGED
     return Reason.VERSION_FELL if sight.version_fell else None
 
 
 def continued(sight: Sight, present: Scope | None) -> Scope:
-    """The scope to go on with: the newest epoch that the stream, its marker or this process knows."""
-    marker = sight.marker
-    epochs = [sight.newest_stored_epoch, marker.epoch if marker else "", present.epoch if present else ""]
-    since = max(marker.comparable_since if marker else "", present.comparable_since if present else "")
+    """The scope to go on with: the newest epoch that the stream, its checkpoint or this process knows."""
+    checkpoint = sight.checkpoint
+    epochs = [sight.newest_stored_epoch, checkpoint.epoch if checkpoint else "", present.epoch if present else ""]
+    since = max(checkpoint.comparable_since if checkpoint else "", present.comparable_since if present else "")
     return Scope(max(epochs), since)
 
 
@@ -121,7 +121,7 @@ class Scoping:
         self.stream_created = ""
 
     async def choose(
-        self, state: StreamState, marker: Marker | None, stored: Iterable[Stored], high_sequence: int
+        self, state: StreamState, checkpoint: Checkpoint | None, stored: Iterable[StoredVersion], high_sequence: int
     ) -> bool:
         """Find the epoch to publish in; returns whether it is a new one.
 
@@ -131,11 +131,11 @@ class Scoping:
         """
         held = list(stored)
         self._now = state.now
-        since = max(marker.comparable_since if marker else "", self.scope.comparable_since)
-        floor = max(newest_version(held, since), int(marker.resource_version or 0) if marker else 0)
-        changed = bool(marker and self._cluster and marker.cluster and marker.cluster != self._cluster)
+        since = max(checkpoint.comparable_since if checkpoint else "", self.scope.comparable_since)
+        floor = max(newest_version(held, since), int(checkpoint.resource_version or 0) if checkpoint else 0)
+        changed = bool(checkpoint and self._cluster and checkpoint.cluster and checkpoint.cluster != self._cluster)
         sight = Sight(
-            marker=marker,
+            checkpoint=checkpoint,
             created=state.created,
             last_sequence=state.last_sequence,
             high_sequence=high_sequence if self.stream_created == state.created else 0,
@@ -183,11 +183,11 @@ class Scoping:
             return False
         _log.warning("list from the API server cache is outdated; listing from its store", part=self._part)
         seen = intake.source.store_lists
-        told = False
-        while not told:
+        reported = False
+        while not reported:
             # Asked again and again: the part loads for as long as this lasts, so one lost request must not be the end.
             intake.relist(ListFrom.STORE)
-            told = await within(
+            reported = await within(
                 self._list_grace,
                 intake.until(lambda: intake.is_at(floor) or intake.source.store_lists > seen),
             )

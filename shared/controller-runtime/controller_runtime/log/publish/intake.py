@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from controller_runtime.kube.reflector_state import Delete, Event, ListFrom, Restarted, Upsert
 from controller_runtime.log.freshness import boot_seconds
-from controller_runtime.log.publish.judgement import Stored
+from controller_runtime.log.publish.judgement import StoredVersion
 from controller_runtime.log.publish.source import Source, SourceVersion
 from controller_runtime.log.wire.messages import Verb
 from controller_runtime.log.wire.part import Key, Part
@@ -187,12 +187,12 @@ class Continuity:
         self._expected: dict[Key, _Identity] = {}
         self._broken = False
 
-    def listed(self) -> None:
+    def note_list(self) -> None:
         """A list came."""
         self._open = True
         self._changed.clear()
 
-    def changed(self, key: Key, before: SourceVersion | None, waiting: SourceVersion | None) -> None:
+    def note_change(self, key: Key, before: SourceVersion | None, waiting: SourceVersion | None) -> None:
         """The watch brought a version.
 
         Args:
@@ -212,7 +212,7 @@ class Continuity:
         self._changed.discard(key)
         self._expected.pop(key, None)
 
-    def is_broken(self, stored: Mapping[Key, Stored]) -> bool:
+    def is_broken(self, stored: Mapping[Key, StoredVersion]) -> bool:
         """Whether versions are missing between what is stored and what is under way."""
         return self._broken or any(found != _identity(stored.get(key)) for key, found in self._expected.items())
 
@@ -223,7 +223,7 @@ class Continuity:
         self._expected.clear()
 
 
-def _identity(version: SourceVersion | Stored | None) -> _Identity:
+def _identity(version: SourceVersion | StoredVersion | None) -> _Identity:
     if version is None or version.verb is Verb.DELETE:
         return None
     return version.uid, version.resource_version
@@ -249,7 +249,7 @@ class Intake:
         arrived: set when there may be something to publish.
         relisted: set when a list came that was not compared yet.
         moved: set when the newest version changed.
-        doubted: set when the stream was found to hold something else than was published.
+        contradicted: set when the stream was found to hold something else than was published.
     """
 
     def __init__(
@@ -266,7 +266,7 @@ class Intake:
         self.arrived = asyncio.Event()
         self.relisted = asyncio.Event()
         self.moved = asyncio.Event()
-        self.doubted = asyncio.Event()
+        self.contradicted = asyncio.Event()
         self._connected = connected
         self._relist = relist
         self._held = held
@@ -291,11 +291,11 @@ class Intake:
         if isinstance(event, Restarted):
             # What follows may follow upon a version that the list folded; the comparison tells, and then it goes out.
             self.lanes.hold()
-            self.continuity.listed()
+            self.continuity.note_list()
             self.relisted.set()
         self.moved.set()
         if version is not None:
-            self.continuity.changed(version.key, before, self.lanes.newest_of(version.key))
+            self.continuity.note_change(version.key, before, self.lanes.newest_of(version.key))
             self._enqueue(version)
 
     def _before(self, event: Event[SourceVersion]) -> SourceVersion | None:

@@ -16,7 +16,7 @@ from controller_runtime.log.wire.part import Key
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredVersion:
     """What the state stream holds of one subject, without the body.
 
     Attributes:
@@ -39,7 +39,7 @@ class Stored:
     @classmethod
     def of(
         cls, message: StateMessage, sequence: int, stored: datetime | None = None, logged: int | None = None
-    ) -> "Stored":
+    ) -> "StoredVersion":
         """What lies in the stream after the message got this sequence; by default the history has it as it says."""
         return cls(
             sequence,
@@ -56,8 +56,14 @@ class Stored:
 
     def is_message(self, message: StateMessage, sequence: int) -> bool:
         """Whether this is about a message, by what its headers tell: in one stream no body changes under a sequence."""
-        told = message.verb, message.epoch, message.uid, message.resource_version, message.gap
-        return sequence == self.sequence and told == (self.verb, self.epoch, self.uid, self.resource_version, self.gap)
+        reported = message.verb, message.epoch, message.uid, message.resource_version, message.gap
+        return sequence == self.sequence and reported == (
+            self.verb,
+            self.epoch,
+            self.uid,
+            self.resource_version,
+            self.gap,
+        )
 
     @property
     def deleted(self) -> bool:
@@ -92,7 +98,7 @@ class Scope:
     comparable_since: str
 
 
-def judge(wanted: SourceVersion, stored: Stored | None, scope: Scope) -> Verdict:
+def judge(wanted: SourceVersion, stored: StoredVersion | None, scope: Scope) -> Verdict:
     """Compare a version with what the stream holds.
 
     Always by content as well: it differs under an equal version when another release trims objects otherwise, when
@@ -108,12 +114,12 @@ def judge(wanted: SourceVersion, stored: Stored | None, scope: Scope) -> Verdict
     return Verdict.STALE if comparable and _is_older(wanted, stored) else Verdict.PUBLISH
 
 
-def _is_same(wanted: SourceVersion, stored: Stored) -> bool:
-    told = wanted.uid, wanted.verb, wanted.resource_version, wanted.digest
-    return told == (stored.uid, stored.verb, stored.resource_version, stored.digest)
+def _is_same(wanted: SourceVersion, stored: StoredVersion) -> bool:
+    reported = wanted.uid, wanted.verb, wanted.resource_version, wanted.digest
+    return reported == (stored.uid, stored.verb, stored.resource_version, stored.digest)
 
 
-def _is_older(wanted: SourceVersion, stored: Stored) -> bool:
+def _is_older(wanted: SourceVersion, stored: StoredVersion) -> bool:
     """By resourceVersion, which in one cluster is comparable over all objects of a kind; facts are never older."""
     if not wanted.resource_version or not stored.resource_version:
         return False
@@ -124,7 +130,7 @@ def _is_older(wanted: SourceVersion, stored: Stored) -> bool:
 
 def differences(
     present: Mapping[Key, SourceVersion],
-    stored: Mapping[Key, Stored],
+    stored: Mapping[Key, StoredVersion],
     *,
     pending: Mapping[Key, SourceVersion],
     version: str,
@@ -144,7 +150,7 @@ def differences(
 
 def _missing(
     present: Mapping[Key, SourceVersion],
-    stored: Mapping[Key, Stored],
+    stored: Mapping[Key, StoredVersion],
     pending: Mapping[Key, SourceVersion],
     scope: Scope,
 ) -> Iterable[SourceVersion]:
@@ -160,17 +166,17 @@ def _missing(
 
 def _vanished(
     present: Mapping[Key, SourceVersion],
-    stored: Mapping[Key, Stored],
+    stored: Mapping[Key, StoredVersion],
     pending: Mapping[Key, SourceVersion],
     version: str,
 ) -> Iterable[SourceVersion]:
     for key in (stored.keys() | pending.keys()) - present.keys():
         last = pending.get(key) or stored[key]
         if last.verb is not Verb.DELETE:
-            yield SourceVersion.gone(key, last.uid, version)
+            yield SourceVersion.deletion(key, last.uid, version)
 
 
-def is_ahead(stored: Mapping[Key, Stored], present: Mapping[Key, SourceVersion], scope: Scope) -> bool:
+def is_ahead(stored: Mapping[Key, StoredVersion], present: Mapping[Key, SourceVersion], scope: Scope) -> bool:
     """Whether the stream holds a version newer than the present one of an object that exists."""
     return any(
         (held := stored.get(key)) is not None
@@ -180,7 +186,7 @@ def is_ahead(stored: Mapping[Key, Stored], present: Mapping[Key, SourceVersion],
     )
 
 
-def newest_version(stored: Iterable[Stored], comparable_since: str) -> int:
+def newest_version(stored: Iterable[StoredVersion], comparable_since: str) -> int:
     """The newest resourceVersion among what the stream holds, as far as it compares; 0 without any."""
     versions = (
         int(held.resource_version) for held in stored if held.resource_version and held.epoch >= comparable_since

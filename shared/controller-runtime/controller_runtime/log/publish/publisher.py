@@ -12,7 +12,7 @@ from controller_runtime.backoff import Backoff
 from controller_runtime.json import JsonObject, dumps
 from controller_runtime.kube.reflector_state import Event, ListFrom, Restarted
 from controller_runtime.log.broker.connection import raise_if_cancelled
-from controller_runtime.log.publish.checkpointing import CompareDueError, MarkerWriter, Progress, PublisherContext
+from controller_runtime.log.publish.checkpointing import CheckpointWriter, CompareDueError, Progress, PublisherContext
 from controller_runtime.log.publish.epoch import Scoping
 from controller_runtime.log.publish.intake import Intake
 from controller_runtime.log.publish.session import Session
@@ -51,7 +51,7 @@ class Publisher:
     ) -> None:
         # Two processes of one name, or two terms of one process, must be able to tell each other apart.
         self.source: Final = f"{setup.source}/{secrets.token_hex(4)}"
-        """What its markers bear as their source."""
+        """What its checkpoints bear as their source."""
         connection = setup.connection
         writer = Writer(setup, part, self.source)
         intake = Intake(part, lambda: connection.connected, relist, lambda key: key in writer.stored)
@@ -63,7 +63,7 @@ class Publisher:
             intake=intake,
             scoping=Scoping(part.name, intake, setup.cluster, setup.settings.list_grace),
             writer=writer,
-            markers=MarkerWriter(setup, part.name, service, self.source),
+            checkpoints=CheckpointWriter(setup, part.name, service, self.source),
             unwritable=Unwritable(intake),
             progress=Progress(),
         )
@@ -88,7 +88,7 @@ class Publisher:
             sessions=progress.sessions,
             differences=progress.differences,
             repaired=progress.repaired,
-            markers=context.markers.written,
+            checkpoints=context.checkpoints.written,
             swept=progress.swept,
             lag_seconds=context.intake.lanes.lag,
             finished=context.intake.lanes.finished,
@@ -143,7 +143,7 @@ class Publisher:
 
     def reread(self) -> None:
         """Read the stream again and compare it with what is known; asks Kubernetes nothing."""
-        self._context.intake.doubted.set()
+        self._context.intake.contradicted.set()
 
     # Sessions
 
@@ -158,7 +158,7 @@ class Publisher:
         while True:
             await self._wait_for_lease()
             session = await connection.wait_connected()
-            markers = context.markers.written
+            checkpoints = context.checkpoints.written
             progress.sessions += 1
             outcome = await in_own_task(Session(context).run(session))
             # A task group that fails and is cancelled at the same time reports the failure alone.
@@ -169,8 +169,8 @@ class Publisher:
             if not connection.connected:
                 context.intake.shorten()
             news, progress.withheld = str(outcome) != progress.withheld, str(outcome)
-            vouched = context.markers.written > markers
-            failures = 0 if vouched or not connection.connected else failures + 1
+            confirmed = context.checkpoints.written > checkpoints
+            failures = 0 if confirmed or not connection.connected else failures + 1
             if news:
                 _log.warning("publishing interrupted; retrying", part=context.part.name, cause=str(outcome))
             await asyncio.sleep(random.uniform(_BACKOFF.base, _BACKOFF.nominal(failures + 1)))
@@ -178,7 +178,7 @@ class Publisher:
     async def _wait_for_lease(self) -> None:
         while self._context.setup.guard() <= 0:
             # Another process may have led meanwhile, and rightly so.
-            self._context.markers.forget()
+            self._context.checkpoints.forget()
             await asyncio.sleep(_LEASE_POLL)
 
 
@@ -198,7 +198,7 @@ class FactPublisher:
 
     @property
     def source(self) -> str:
-        """What its markers bear as their source."""
+        """What its checkpoints bear as their source."""
         return self._publisher.source
 
     @property
@@ -250,5 +250,5 @@ class FactPublisher:
         except EnvelopeError:
             # No consumer can read it, so none misses it; the comparison will remove it.
             return
-        told = SourceVersion.of(message.key, message.uid, "", message.body, message.traceparent)
-        self._publisher.assume(told)
+        reported = SourceVersion.of(message.key, message.uid, "", message.body, message.traceparent)
+        self._publisher.assume(reported)

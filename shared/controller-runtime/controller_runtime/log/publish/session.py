@@ -10,10 +10,10 @@ from controller_runtime.kube.reflector_state import ListFrom
 from controller_runtime.log.broker.consumer import read_logged, read_present
 from controller_runtime.log.broker.reading import StoredMessage, StreamState, message_at, stream_state
 from controller_runtime.log.broker.streams import StreamMismatchError, ensure_streams
-from controller_runtime.log.publish.checkpoint import NEVER_READ, Logbook, Marker, Place
-from controller_runtime.log.publish.checkpointing import CompareDueError, PublisherContext, Vouching
+from controller_runtime.log.publish.checkpoint import NEVER_READ, Checkpoint, HistoryRange, Place
+from controller_runtime.log.publish.checkpointing import Checkpointer, CompareDueError, PublisherContext
 from controller_runtime.log.publish.epoch import Reason
-from controller_runtime.log.publish.judgement import Stored, differences, is_ahead
+from controller_runtime.log.publish.judgement import StoredVersion, differences, is_ahead
 from controller_runtime.log.publish.source import SourceVersion
 from controller_runtime.log.publish.state import InterruptedSessionError, Phase, SupersededError, interrupting
 from controller_runtime.log.publish.writer import Pump
@@ -23,22 +23,22 @@ from controller_runtime.tasks import within
 
 
 @dataclass(slots=True)
-class Found:
+class StreamContents:
     """What reading the streams brought, besides what the writer has to know.
 
     Attributes:
         unreadable: sequences of messages of the state stream that are unreadable.
         unlogged: objects whose present version the history may lack. Their bodies are fetched when their turn comes:
             a history that was lost lacks everything.
-        told: what was found and has to be reported.
+        reported: what was found and has to be reported.
         foreign: messages under the subjects of the part that no publisher wrote.
-        logbook: what was seen of the history.
+        history_range: what was seen of the history.
     """
 
-    logbook: Logbook
+    history_range: HistoryRange
     unreadable: list[int] = field(default_factory=list)
     unlogged: list[Key] = field(default_factory=list)
-    told: list[StateMessage] = field(default_factory=list)
+    reported: list[StateMessage] = field(default_factory=list)
     foreign: int = 0
 
 
@@ -54,8 +54,8 @@ class _Present(NamedTuple):
 
 
 async def read_streams(
-    context: PublisherContext, connection_session: int, state_created: str, marker: Marker | None
-) -> Found:
+    context: PublisherContext, connection_session: int, state_created: str, checkpoint: Checkpoint | None
+) -> StreamContents:
     """Take note of what the streams hold; nothing is written, as the part may belong to another process.
 
     In place: what is as it was known stays the same object. Until the reading comes to its end, what is known may
@@ -63,15 +63,15 @@ async def read_streams(
 
     Args:
         state_created: when the state stream was made.
-        marker: the part's, as it was before this reading.
+        checkpoint: the part's, as it was before this reading.
     """
     stored, progress, writer = context.writer.stored, context.progress, context.writer
     connection, layout, part = context.setup.connection, context.setup.layout, context.part.name
     everything = layout.log_filter(part, context.service)
     history = await stream_state(connection, layout.history_stream, everything)
-    logbook, progress.logbook = writer.logged_since(progress.logbook), NEVER_READ
-    counts = context.scoping.stream_created == state_created and await _is_there(context, logbook, history)
-    found, unlogged, seen = Found(logbook), dict[str, _Present](), set[Key]()
+    history_range, progress.history_range = writer.logged_since(progress.history_range), NEVER_READ
+    counts = context.scoping.stream_created == state_created and await _is_there(context, history_range, history)
+    found, unlogged, seen = StreamContents(history_range), dict[str, _Present](), set[Key]()
 
     def take(key: Key, message: StoredMessage) -> None:
         state = writer.read(key, message)
@@ -82,26 +82,28 @@ async def read_streams(
         seen.add(key)
         before = stored.get(key)
         if not counts or before is None or not before.is_message(state, message.sequence):
-            stored[key] = Stored.of(state, message.sequence, message.stored)
+            stored[key] = StoredVersion.of(state, message.sequence, message.stored)
             place = state.id, state.epoch, state.previous, state.repeats
             unlogged[layout.log(part, key)] = _Present(key, message.sequence, *place)
         elif before.stored is None:
             stored[key] = replace(before, stored=message.stored)
         if context.loaded is not None:
-            found.told.append(state)
+            found.reported.append(state)
 
     # Of what is known the headers tell that it is still there; what is not is fetched when it is looked up.
     known = counts and progress.read_in == connection_session and context.loaded is None
     found.foreign = await read_present(connection, layout, part, context.service, take, headers_only=known)
     stored.keep(seen)
     if not counts:
-        found.logbook = await _told_by(marker, context, state_created, history) or Logbook.of(history)
-        writer.begin_log(found.logbook.place)
-        if found.logbook.last:
-            # Under which sequence it has what only repeats, no marker tells.
+        found.history_range = await _reported_by(checkpoint, context, state_created, history) or HistoryRange.of(
+            history
+        )
+        writer.begin_log(found.history_range.place)
+        if found.history_range.last:
+            # Under which sequence it has what only repeats, no checkpoint tells.
             unlogged = {subject: one for subject, one in unlogged.items() if one.repeats}
         oldest = await _read_history(context, everything, unlogged, history)
-        found.logbook = replace(found.logbook, oldest=min(found.logbook.oldest, oldest))
+        found.history_range = replace(found.history_range, oldest=min(found.history_range.oldest, oldest))
     progress.read_in = connection_session
     found.unlogged += [one.key for one in unlogged.values()]
     return found
@@ -137,27 +139,30 @@ async def _read_history(
     return oldest
 
 
-async def _told_by(
-    marker: Marker | None, context: PublisherContext, state_created: str, history: StreamState
-) -> Logbook | None:
+async def _reported_by(
+    checkpoint: Checkpoint | None, context: PublisherContext, state_created: str, history: StreamState
+) -> HistoryRange | None:
     """Where the history has all that was found, if the last publisher knew just that, and it is there yet (FW-505)."""
     stored = context.writer.stored
-    if marker is None or marker.stream_created != state_created or marker.proof != stored.proof:
+    if checkpoint is None or checkpoint.stream_created != state_created or checkpoint.proof != stored.proof:
         return None
-    told, nothing_since = marker.history, all(one.sequence <= marker.state_sequence for one in stored.values())
-    if not nothing_since or not await _is_there(context, told, history):
+    reported, nothing_since = (
+        checkpoint.history,
+        all(one.sequence <= checkpoint.state_sequence for one in stored.values()),
+    )
+    if not nothing_since or not await _is_there(context, reported, history):
         return None
-    return told
+    return reported
 
 
-async def _is_there(context: PublisherContext, logbook: Logbook, history: StreamState) -> bool:
+async def _is_there(context: PublisherContext, history_range: HistoryRange, history: StreamState) -> bool:
     """Whether the history still has what was seen in it then."""
-    if not logbook.counts(history):
+    if not history_range.counts(history):
         return False
-    if not logbook.last:
+    if not history_range.last:
         return True
-    last = await message_at(context.setup.connection, context.setup.layout.history_stream, logbook.last)
-    return last is not None and Logged.of(last.headers).id == logbook.id
+    last = await message_at(context.setup.connection, context.setup.layout.history_stream, history_range.last)
+    return last is not None and Logged.of(last.headers).id == history_range.id
 
 
 T = TypeVar("T")
@@ -190,9 +195,9 @@ class Session:
                 progress.phase = Phase.LIVE
                 concurrency = context.setup.settings.concurrency
                 pump = Pump(context.intake, context.writer, context.scoping, context.unwritable, concurrency)
-                vouching = Vouching(context, pump, foreign)
-                regular = vouching.vouch_forever(), vouching.sweep_forever(), self._compare_in_time()
-                for duty in (*regular, self._until_doubted()):
+                checkpointer = Checkpointer(context, pump, foreign)
+                regular = checkpointer.checkpoint_forever(), checkpointer.sweep_forever(), self._compare_in_time()
+                for duty in (*regular, self._until_contradicted()):
                     group.create_task(duty)
                 await pump.run(group)
         except* SupersededError as errors:
@@ -212,8 +217,8 @@ class Session:
     async def _until_alarmed(self) -> None:
         raise InterruptedSessionError(await self._context.setup.alarm.wait())
 
-    async def _until_doubted(self) -> None:
-        await self._context.intake.doubted.wait()
+    async def _until_contradicted(self) -> None:
+        await self._context.intake.contradicted.wait()
         raise InterruptedSessionError("a consumer of this process received something other than was published")
 
     async def _compare_in_time(self) -> None:
@@ -231,7 +236,7 @@ class Session:
         context, scoping, writer = self._context, self._context.scoping, self._context.writer
         connection, layout, settings = context.setup.connection, context.setup.layout, context.setup.settings
         # A doubt about the stream from now on may concern what this reading misses.
-        context.intake.doubted.clear()
+        context.intake.contradicted.clear()
         with interrupting():
             try:
                 await ensure_streams(connection, layout, settings.limits, governs=settings.governs)
@@ -239,30 +244,30 @@ class Session:
                 # Its cure needs no restart afterwards; consumers read the API server meanwhile.
                 raise InterruptedSessionError(str(error)) from error
             before = await stream_state(connection, layout.state_stream)
-            marker = await context.markers.read(before.now)
-            found = await read_streams(context, connection_session, before.created, marker)
+            checkpoint = await context.checkpoints.read(before.now)
+            found = await read_streams(context, connection_session, before.created, checkpoint)
             # Asked again: what another process wrote during this reading must not look as if the stream's end fell.
             state = await stream_state(connection, layout.state_stream)
             if state.created != before.created:
                 raise InterruptedSessionError(f"stream {layout.state_stream} was recreated while it was read")
         # Only now that the reading came to its end: half of one counts for nothing.
         if context.loaded is not None:
-            context.loaded(found.told)
+            context.loaded(found.reported)
         while not context.intake.source.lists:
             await context.intake.relisted.wait()
-        fresh = await scoping.choose(state, marker, writer.stored.values(), writer.high_sequence)
+        fresh = await scoping.choose(state, checkpoint, writer.stored.values(), writer.high_sequence)
         writer.high_sequence = state.last_sequence
-        if found.unlogged or found.unreadable or not context.markers.is_own(marker):
-            # Also over a marker of its own, which vouches for a history that lacks something.
+        if found.unlogged or found.unreadable or not context.checkpoints.is_own(checkpoint):
+            # Also over a checkpoint of its own, which confirms a history that lacks something.
             with interrupting():
-                await context.markers.claim(scoping.scope, state.created, state.last_sequence)
+                await context.checkpoints.claim(scoping.scope, state.created, state.last_sequence)
         with interrupting():
             await self._mend(found)
-        context.progress.logbook = found.logbook
+        context.progress.history_range = found.history_range
         self._compare(fresh=fresh)
         return found.foreign
 
-    async def _mend(self, found: Found) -> None:
+    async def _mend(self, found: StreamContents) -> None:
         writer = self._context.writer
         for sequence in found.unreadable:
             await writer.remove(sequence)

@@ -38,7 +38,7 @@ class SourceVersion:
         return cls(key, Verb.UPSERT, uid, resource_version, body, digest_of(body, resource_version), traceparent)
 
     @classmethod
-    def gone(cls, key: Key, uid: str, resource_version: str, traceparent: str = "") -> Self:
+    def deletion(cls, key: Key, uid: str, resource_version: str, traceparent: str = "") -> Self:
         """A deletion."""
         return cls(key, Verb.DELETE, uid, resource_version, b"", NOTHING, traceparent)
 
@@ -158,8 +158,8 @@ class Source:
         """An object is gone."""
         known = self._present.pop(key, None)
         if known is None:
-            return SourceVersion.gone(key, uid, resource_version)
-        return SourceVersion.gone(key, uid or known.uid, resource_version, known.traceparent)
+            return SourceVersion.deletion(key, uid, resource_version)
+        return SourceVersion.deletion(key, uid or known.uid, resource_version, known.traceparent)
 
     def _says_nothing_new(self, found: SourceVersion) -> bool:
         """Whether only unread fields have changed, in an object that no service writes (FW-446).

@@ -13,8 +13,8 @@ from controller_runtime.log.broker.address import BusApiError, BusUnavailableErr
 from controller_runtime.log.broker.connection import BusConnection
 from controller_runtime.log.broker.reading import delete_message, message_at
 from controller_runtime.log.broker.streams import StreamLimits
-from controller_runtime.log.publish.checkpoint import MARKER_INTERVAL
-from controller_runtime.log.publish.judgement import Stored
+from controller_runtime.log.publish.checkpoint import CHECKPOINT_INTERVAL
+from controller_runtime.log.publish.judgement import StoredVersion
 from controller_runtime.log.wire.part import Key
 from controller_runtime.log.wire.subjects import DEFAULT_LAYOUT, Layout
 from controller_runtime.log.wire.version import CROWDED_SECONDS, MOST_DELETIONS
@@ -53,13 +53,13 @@ def interrupting() -> Iterator[None]:
 
 
 TOMBSTONE_AGE: Final = timedelta(hours=1)
-"""How long a tombstone stays; worlds remember deletions as long."""
+"""How long a tombstone stays; caches remember deletions as long."""
 
 CROWDED_AGE: Final = timedelta(seconds=CROWDED_SECONDS)
-"""How long those stay that are too many: the oldest beyond `MOST_DELETIONS`. Worlds do the same."""
+"""How long those stay that are too many: the oldest beyond `MOST_DELETIONS`. Caches do the same."""
 
 
-def tombstones(stored: Mapping[Key, Stored]) -> list[tuple[Key, Stored]]:
+def tombstones(stored: Mapping[Key, StoredVersion]) -> list[tuple[Key, StoredVersion]]:
     """What a sweep has to look at, the oldest first."""
     return sorted(((key, held) for key, held in stored.items() if held.deleted), key=lambda found: found[1].sequence)
 
@@ -72,7 +72,7 @@ class Swept(Enum):
     YOUNG = "it stays, and so do all later ones"
 
 
-async def sweep(connection: BusConnection, stream: str, held: Stored, *, now: datetime, age: timedelta) -> Swept:
+async def sweep(connection: BusConnection, stream: str, held: StoredVersion, *, now: datetime, age: timedelta) -> Swept:
     """Remove a tombstone if it is old enough.
 
     Args:
@@ -117,13 +117,13 @@ class PublisherSettings:
         compare_interval: between comparisons with Kubernetes; varied by a fifth.
         tombstones: how many may reach the age of `tombstone_age`; the oldest beyond go at `crowded_age`.
         watch_silence: how long the watch may bring nothing, not even a bookmark (which come every minute), before the
-            marker is withheld until a new list proves that the API server still answers.
+            checkpoint is withheld until a new list proves that the API server still answers.
         list_grace: how long to wait for a list that is older than what the stream holds to catch up, before the store
             itself is asked.
         governs: whether this process creates and repairs the streams (FW-766).
     """
 
-    marker_interval: float = MARKER_INTERVAL
+    checkpoint_interval: float = CHECKPOINT_INTERVAL
     compare_interval: float = 600.0
     sweep_interval: float = 60.0
     tombstone_age: timedelta = TOMBSTONE_AGE
@@ -171,11 +171,11 @@ class PublisherStatistics:
         copied: present versions that the history lacked.
         differences: repairs that the last comparison brought.
         repaired: repairs in all.
-        markers: markers written.
+        checkpoints: checkpoints written.
         swept: tombstones removed.
         lag_seconds: how long the oldest version waits.
         finished: versions dealt with, and the seconds that they took in all.
-        interrupted_by: why the part is not being vouched for; ``None`` while all is well.
+        interrupted_by: why the part is not being confirmed; ``None`` while all is well.
     """
 
     phase: Phase
@@ -191,7 +191,7 @@ class PublisherStatistics:
     sessions: int
     differences: int
     repaired: int
-    markers: int
+    checkpoints: int
     swept: int
     lag_seconds: float
     finished: tuple[int, float]

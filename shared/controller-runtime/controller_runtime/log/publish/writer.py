@@ -12,12 +12,12 @@ from typing import Any, Final, assert_never
 import structlog
 
 from controller_runtime.backoff import Backoff
-from controller_runtime.log.broker.connection import PubAck, PublishOutcome, Refused, Unknown, WrongSequence
+from controller_runtime.log.broker.connection import MessageRefusal, PubAck, PublishOutcome, Unknown, WrongSequence
 from controller_runtime.log.broker.reading import StoredMessage, delete_message, last_message
-from controller_runtime.log.publish.checkpoint import NEVER_READ, Holdings, Logbook, Place
+from controller_runtime.log.publish.checkpoint import NEVER_READ, HistoryRange, Holdings, Place
 from controller_runtime.log.publish.epoch import Scoping
 from controller_runtime.log.publish.intake import Intake
-from controller_runtime.log.publish.judgement import Scope, Stored, Verdict, judge
+from controller_runtime.log.publish.judgement import Scope, StoredVersion, Verdict, judge
 from controller_runtime.log.publish.source import SourceVersion
 from controller_runtime.log.publish.state import InterruptedSessionError, PublisherSetup, interrupting
 from controller_runtime.log.wire.messages import (
@@ -97,7 +97,7 @@ class Writer:
             match outcome:
                 case PubAck(sequence, duplicate=False):
                     await self._stored_now(message, sequence)
-                    self._tell_beginning(version, subject, began)
+                    self._log_beginning(version, subject, began)
                     return True
                 case PubAck():
                     # The id was stored once. If the message is gone since, only another id will bring it back.
@@ -111,8 +111,8 @@ class Writer:
                     if unknown == _ATTEMPTS:
                         raise InterruptedSessionError(f"{self._part.name} {version.key}: {reason}")
                     await asyncio.sleep(_PAUSE.nominal(unknown + 1))
-                case Refused():
-                    self._tell_refused(version.key, outcome)
+                case MessageRefusal():
+                    self._log_refused(version.key, outcome)
                     return False
                 case _:
                     assert_never(outcome)
@@ -134,7 +134,7 @@ class Writer:
                 raise InterruptedSessionError(f"{self._part.name} {version.key}: epoch {held.epoch} appeared")
         return verdict is Verdict.PUBLISH
 
-    def _tell_beginning(self, version: SourceVersion, subject: str, began: float) -> None:
+    def _log_beginning(self, version: SourceVersion, subject: str, began: float) -> None:
         """The publisher exports the root of a trace that no writer of the object began (FW-571)."""
         if version.begins:
             kind = self._part.kind
@@ -142,7 +142,7 @@ class Writer:
             sent = tracing.messaging("send", subject)
             tracing.root(f"apply {kind.kind}", version.traceparent, began, {**about, **sent})
 
-    def _tell_refused(self, key: Key, outcome: Refused) -> None:
+    def _log_refused(self, key: Key, outcome: MessageRefusal) -> None:
         self.counts.refused += 1
         _log.error(
             "message broker rejected an object; consumers keep its previous version. "
@@ -153,13 +153,13 @@ class Writer:
             reason=outcome.reason,
         )
 
-    def tells_of_gap(self, key: Key) -> bool:
+    def reports_gap(self, key: Key) -> bool:
         """Whether what the stream holds of an object says that versions before it are missing."""
         held = self.stored.get(key)
         return held is not None and held.gap
 
     def _message(
-        self, version: SourceVersion, body: bytes, scope: Scope, held: Stored | None, attempt: int
+        self, version: SourceVersion, body: bytes, scope: Scope, held: StoredVersion | None, attempt: int
     ) -> StateMessage:
         # Facts have no version of their own; predecessor and content identify one.
         identity = version.resource_version or f"{held.sequence if held else 0}-{digest_of(body, '').hex()}"
@@ -168,7 +168,7 @@ class Writer:
             key=version.key,
             verb=version.verb,
             epoch=scope.epoch,
-            era=scope.comparable_since,
+            store_id=scope.comparable_since,
             uid=version.uid,
             resource_version=version.resource_version,
             previous=held.logged if held else 0,
@@ -206,7 +206,7 @@ class Writer:
             return
         logged = await self.copy_to_history(state, message.sequence)
         # Only now: what is in `stored` is in the history.
-        self.stored[key] = Stored.of(state, message.sequence, message.stored, logged)
+        self.stored[key] = StoredVersion.of(state, message.sequence, message.stored, logged)
 
     def read(self, key: Key, message: StoredMessage) -> StateMessage | None:
         """What a message of the state stream says; ``None`` if it is unreadable. Its body is not looked at."""
@@ -227,7 +227,7 @@ class Writer:
         self.high_sequence = max(self.high_sequence, sequence)
         if not message.repeats:
             await self._log(message, sequence)
-        self.stored[message.key] = Stored.of(message, sequence)
+        self.stored[message.key] = StoredVersion.of(message, sequence)
         self.counts.published += 1
 
     async def copy_to_history(self, message: StateMessage, sequence: int) -> int:
@@ -258,9 +258,9 @@ class Writer:
         """A version lies in the history."""
         self._last_logged = max(self._last_logged, place)
 
-    def logged_since(self, logbook: Logbook) -> Logbook:
+    def logged_since(self, history_range: HistoryRange) -> HistoryRange:
         """What was seen of the history, with what was logged since; nothing if the history has refused a version."""
-        return NEVER_READ if self._unlogged else logbook.upto(self._last_logged)
+        return NEVER_READ if self._unlogged else history_range.upto(self._last_logged)
 
     async def _place_in_history(self, message: StateMessage, sequence: int) -> int | None:
         subject = self._layout.log(self._part.name, message.key)
@@ -284,7 +284,7 @@ class Writer:
             if isinstance(outcome, PubAck):
                 self.note_logged(Place(outcome.sequence, message.id))
                 return outcome.duplicate
-            if isinstance(outcome, Refused):
+            if isinstance(outcome, MessageRefusal):
                 # Some bytes of headers more than in the state stream; the next version's predecessor shows the hole.
                 _log.error(
                     "version is too large for the history and missing there; raise max_payload of the broker",
@@ -407,12 +407,12 @@ class Pump:
         self._intake.arrived.set()
 
     async def _write(self, version: SourceVersion) -> bool:
-        gap, written, told = self._lanes.take_gap(version.key), True, False
+        gap, written, reported = self._lanes.take_gap(version.key), True, False
         try:
             written = await self._writer.write(version, self._scoping.scope, gap=gap)
             # What was not written because the bus has it already need not tell of the gap.
-            told = written and self._writer.tells_of_gap(version.key)
+            reported = written and self._writer.reports_gap(version.key)
         finally:
-            if not written or (gap and not told):
+            if not written or (gap and not reported):
                 self._lanes.note_gap(version.key)
         return written

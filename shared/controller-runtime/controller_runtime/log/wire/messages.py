@@ -114,7 +114,7 @@ class Header:
     TRACEPARENT: Final = "traceparent"
     MESSAGE_ID: Final = "Nats-Msg-Id"
     EPOCH: Final = "Aim-Epoch"
-    ERA: Final = "Aim-Era"
+    STORE_ID: Final = "Aim-Era"
     UID: Final = "Aim-Uid"
     RESOURCE_VERSION: Final = "Aim-Rv"
     VERB: Final = "Aim-Verb"
@@ -151,7 +151,7 @@ class StateMessage:
 
     Attributes:
         part: name of the part.
-        era: first epoch whose resource versions compare with this one's.
+        store_id: first epoch whose resource versions compare with this one's.
         resource_version: Kubernetes' one, a number; empty for facts, which are ordered by sequence alone.
         previous: sequence of the version before this one in the history; 0 if there is none.
         repeats: it says what that one said, only under another resourceVersion; so the history is spared it.
@@ -166,7 +166,7 @@ class StateMessage:
     key: Key
     verb: Verb
     epoch: str
-    era: str
+    store_id: str
     uid: str
     resource_version: str
     previous: int
@@ -203,7 +203,7 @@ class StateMessage:
             Header.TRACEPARENT: self.traceparent,
             Header.MESSAGE_ID: self.id,
             Header.EPOCH: self.epoch,
-            Header.ERA: self.era,
+            Header.STORE_ID: self.store_id,
             Header.UID: self.uid,
             Header.RESOURCE_VERSION: self.resource_version,
             Header.VERB: self.verb,
@@ -321,7 +321,7 @@ def decode_state(part: str, key: Key, headers: Mapping[str, str] | None, body: b
             key=key,
             verb=verb,
             epoch=_epoch(found, Header.EPOCH),
-            era=_epoch(found, Header.ERA),
+            store_id=_epoch(found, Header.STORE_ID),
             uid=_present(found, Header.UID),
             # Facts are ordered by the stream alone.
             resource_version=_version(found, may_lack=part == FACTS_PART),

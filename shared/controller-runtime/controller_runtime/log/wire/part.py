@@ -82,7 +82,7 @@ class Index(Generic[T]):
     within one.
 
     Attributes:
-        depth: how far ``values`` looks. A world that takes in a snapshot decodes no object further than anything looks
+        depth: how far ``values`` looks. A cache that takes in a snapshot decodes no object further than anything looks
             that is derived from its part.
     """
 
@@ -123,23 +123,23 @@ def label_index(part: Part[T], label: str) -> Index[T]:
     return Index(part, f"label:{label}", values, depth=Depth.METADATA)
 
 
-Question: TypeAlias = int
+Dependency: TypeAlias = int
 """Means the same in one process only."""
 
 WHOLE: Final = "*"
 
 
-def about_object(part: str, key: Key) -> Question:
+def about_object(part: str, key: Key) -> Dependency:
     """What is the object of that name, if there is one?"""
     return hash((part, key))
 
 
-def about_group(group: GroupId) -> Question:
+def about_group(group: GroupId) -> Dependency:
     """Which objects are found under a value of an index; what does one group of a summary say?"""
     return hash(group)
 
 
-def about_part(part: str) -> Question:
+def about_part(part: str) -> Dependency:
     """Which objects are there at all?"""
     return hash((part, WHOLE))
 
@@ -164,7 +164,7 @@ def published_form(part: Part[Any], obj: JsonObject) -> JsonObject:
     Of managedFields it keeps who of the part's predecessors is in them, so that the object shows that it is to be taken
     over (FW-209).
 
-    Whatever way an object takes into a world (bus, API server, answer to an own write), it has this form there, with
+    Whatever way an object takes into a cache (bus, API server, answer to an own write), it has this form there, with
     its members in the same order, so that equal versions are equal byte by byte. The given object is left as it is.
     """
     metadata = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}

@@ -5,7 +5,7 @@ A subject token must not hold a dot, and wildcards have a meaning, so names are 
 is percent-encoded (role bindings may be called ``a:b``). ``%`` cannot occur in any name, so this can be undone.
 
 The part `FACTS_PART` has several publishers, one per service: the service's name stands where others have the
-namespace, and each has its own marker.
+namespace, and each has its own checkpoint.
 """
 
 import string
@@ -111,7 +111,7 @@ class Layout:
         return f"{self.root}.log.{part}.{_scope(key.namespace)}.{encode_token(key.name)}"
 
     def sync(self, part: str, service: str = "") -> str:
-        """The marker of a part; facts have one per ``service``."""
+        """The checkpoint of a part; facts have one per ``service``."""
         return f"{self.root}.sync.{part}.{encode_token(service)}" if service else f"{self.root}.sync.{part}"
 
     def decision(self, service: str, part: str, key: Key) -> str:

@@ -28,10 +28,10 @@ class Version:
 
     Attributes:
         uid: identity of the object; another UID under the same name is another object.
-        resource_version: compares only within the same UID and epoch, or era (FW-408); empty for facts.
+        resource_version: compares only within the same UID and epoch, or store id (FW-408); empty for facts.
         sequence: position in the state stream; ``None`` for what came from the API server directly.
         epoch: sequences compare only within one.
-        era: first epoch whose resource versions compare with this one's; empty = unknown, they compare within the
+        store_id: first epoch whose resource versions compare with this one's; empty = unknown, they compare within the
             own epoch only.
     """
 
@@ -39,7 +39,7 @@ class Version:
     resource_version: str
     sequence: int | None = None
     epoch: str = ""
-    era: str = field(default="", compare=False)
+    store_id: str = field(default="", compare=False)
 
     @property
     def local(self) -> bool:
@@ -59,7 +59,7 @@ class Version:
 
     def compares_with(self, other: "Version") -> bool:
         """Whether the resource versions of both come from one uninterrupted life of the cluster's store."""
-        return self.epoch == other.epoch or (self.era != "" and self.era == other.era)
+        return self.epoch == other.epoch or (self.store_id != "" and self.store_id == other.store_id)
 
     def is_after(self, other: "Version") -> bool:
         """Whether the cluster's store came to this later, of whatever object the two are versions."""
@@ -99,12 +99,12 @@ class Version:
 
 @final
 class Entry(Generic[T]):
-    """An object in the world.
+    """An object in the cache.
 
     Attributes:
         traceparent: W3C trace context of the change that brought this version.
         published: when it was put onto the bus, in seconds since 1970; 0 where not asked for, or where it never was.
-        derived: what the world's indexes, summaries and lines make of it; the world's own.
+        derived: what the cache's indexes, summaries and lines make of it; the cache's own.
     """
 
     __slots__ = ("_decoded", "_held", "_raw", "derived", "key", "part", "published", "traceparent", "version")
@@ -309,7 +309,7 @@ class Position(NamedTuple):
         epoch: the one that the part was in.
         sequence: of the state stream, up to which everything was taken; ``None`` while the API server feeds the part,
             which gives no sequences.
-        objects: how many the world held, from any feed; ``None`` = not known.
+        objects: how many the cache held, from any feed; ``None`` = not known.
     """
 
     epoch: str
@@ -327,8 +327,8 @@ class OwnChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """One moment of a world.
+class CachePosition:
+    """One moment of a cache.
 
     Attributes:
         parts: every part that it holds, by name.
@@ -430,7 +430,7 @@ class DeletedMemory:
         latest = self._latest.get(key)
         if latest is not None and latest.holds(now) and version.precedes(latest.version):
             return True
-        known = self._known(key, version, now)
+        known = self._known_deletion(key, version, now)
         if known is None:
             return False
         if known.evidence is Evidence.REPLACED:
@@ -439,14 +439,14 @@ class DeletedMemory:
 
     def bars_from_snapshot(self, key: Key, version: Version, now: float) -> bool:
         """Whether a snapshot is behind a deletion; what was only missing elsewhere is taken from the snapshot."""
-        known = self._known(key, version, now)
+        known = self._known_deletion(key, version, now)
         if known is None or known.evidence is Evidence.ABSENCE:
             return False
         if known.evidence is Evidence.REPLACED:
             return not known.version.lies_before(version)
         return known.evidence in _FOR_GOOD or version.is_older_than(known.version)
 
-    def _known(self, key: Key, version: Version, now: float) -> _Deletion | None:
+    def _known_deletion(self, key: Key, version: Version, now: float) -> _Deletion | None:
         known = self._deletions.get((key, version.uid))
         return known if known is not None and known.version.compares_with(version) and known.holds(now) else None
 
