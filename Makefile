@@ -255,7 +255,7 @@ test-built-images: setup
 # The file trees of the images, built from the lock as the Containerfile does it, and what runs from them.
 test-images: setup
 	$(BIN)/python -m aim_packaging image-packages --check
-	$(LANE) -- tests/images --ignore tests/images/test_built_images.py
+	$(LANE) -- --numprocesses 3 --dist loadfile tests/images --ignore tests/images/test_built_images.py
 
 TREES := $(CURDIR)/.run/images
 image-trees: setup

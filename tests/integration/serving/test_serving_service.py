@@ -493,9 +493,10 @@ async def test_a_person_reads_few_modules_from_an_event_to_a_status(serving: Ser
     await downloaded(api)
     await api.until(path(SERVICES, "qwen-chat"), has_status("Running"))
     await settled(serving, api)
-    rounds = [await modules_of_a_status(api, value) for value in ("Failed", "Ready") * 3]
-    # Heartbeats and the like come in between, but not in each round.
-    always = set.intersection(*rounds)
+    always = await modules_of_a_status(api, "Failed")
+    for value in ("Ready", "Failed") * 10:
+        # Heartbeats and the like come in between, but not in each round; on a busy machine, in most.
+        always &= await modules_of_a_status(api, value)
     assert len(always) <= MOST_MODULES, sorted(always)
 
 

@@ -15,14 +15,14 @@ def test_the_page_has_every_helper_once_as_its_docstring_says() -> None:
 
 
 def test_every_helper_is_used() -> None:
-    texts = {path: path.read_text("utf-8") for path in (ROOT / "tests").rglob("*.py")}
-    texts |= {path: path.read_text("utf-8") for path in (ROOT / "Makefile", ROOT / ".ci/run")}
-    unused = [
-        helper.name
-        for helper in (ROOT / "tests/support").glob("*.py")
-        if not any(re.search(rf"\bsupport\.{helper.stem}\b", text) for path, text in texts.items() if path != helper)
-    ]
-    assert unused == []
+    helpers = set((ROOT / "tests/support").glob("*.py"))
+    used = {
+        helper
+        for path in (*(ROOT / "tests").rglob("*.py"), ROOT / "Makefile", ROOT / ".ci/run")
+        for name in set(re.findall(r"\bsupport\.(\w+)", path.read_text("utf-8")))
+        if (helper := ROOT / f"tests/support/{name}.py") != path
+    }
+    assert helpers - used == set()
 
 
 def _first_line(module: Path) -> str:

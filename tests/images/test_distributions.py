@@ -22,7 +22,7 @@ from support.nats import eventually
 from aim_local.ports import free_port
 from aim_local.processes import dying_with_parent
 
-ROOT: Final = Path(__file__).parents[3]
+ROOT: Final = Path(__file__).parents[2]
 PACKAGES: Final = {
     "aim-controller-runtime": "shared/controller-runtime/controller_runtime",
     "aim-oci-registry": "shared/oci-registry/oci_registry",
