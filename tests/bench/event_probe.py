@@ -6,8 +6,6 @@ pass adds a line ``<resource version> <nanoseconds of the wall clock>`` to the f
 
 import os
 import time
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -15,7 +13,7 @@ from typing import Final, TextIO
 
 from aim_domain import AimSettings
 from aim_domain.parts import CUSTOM_PROFILES
-from controller_runtime import FACTS, EffectRunner, KubeClient, Plan, Reconciler, ServiceDefinition, View, run_service
+from controller_runtime import FACTS, Plan, Reconciler, ServiceDefinition, View, run_service
 from controller_runtime.core import ConfigMap
 from controller_runtime.reconcile.plan import NOTHING
 
@@ -33,11 +31,6 @@ def _definition(passes: TextIO, _: AimSettings) -> ServiceDefinition:
     return ServiceDefinition(name=NAME, publishes=(), consumes=(CUSTOM_PROFILES, FACTS), reconcilers=(reconciler,))
 
 
-@asynccontextmanager
-async def _effect_runners(_settings: AimSettings, _kube: KubeClient) -> AsyncIterator[Mapping[str, EffectRunner]]:
-    yield {}
-
-
 if __name__ == "__main__":
     with Path(os.environ[PASSES]).open("w", encoding="ascii", buffering=1) as file:
-        run_service(AimSettings, partial(_definition, file), _effect_runners)
+        run_service(AimSettings, partial(_definition, file))

@@ -31,7 +31,7 @@ from aim_local.apiserver import ControlPlane
 from aim_local.apiserver.controlplane import load_crds
 from aim_local.nats import NatsServer
 from aim_local.registry import BearerAuth, ImageStore, LocalRegistry
-from controller_runtime import JsonObject, KubeClient, dumps, load_connection
+from controller_runtime import Clients, JsonObject, KubeClient, dumps, load_connection
 from controller_runtime.log.broker.connection import connect
 from controller_runtime.manager.context import ProcessContext
 from controller_runtime.manager.run import ServiceProcess
@@ -88,7 +88,7 @@ async def bench(folder: Path) -> AsyncIterator[Bench]:
         kube = await stack.enter_async_context(KubeClient(connection, service=OTHERS.name))
         bus = await stack.enter_async_context(connect(settings_for(broker.url, OTHERS.name)))
         settings = AimSettings(health_probe_bind_address="0", direct_watch=False)
-        others = ServiceProcess(ProcessContext.of(OTHERS, settings, kube, bus, runners={}, metrics=Metrics()))
+        others = ServiceProcess(ProcessContext.of(OTHERS, settings, Clients(kube), bus, metrics=Metrics()))
         api = await stack.enter_async_context(raw_api(plane.url))
         group = await stack.enter_async_context(asyncio.TaskGroup())
         running = group.create_task(others.run())

@@ -4,20 +4,19 @@ import pytest
 from support.controlplane import RawApi
 from support.fake_apiserver import fake_apiserver, status_answer, text_answer
 
-from aim_domain import LogRequest
-from aim_domain.pods.facts import POD_EVENTS, log_effect, read_pod_events, read_pod_log
+from aim_domain.pods.facts import EventsParams, LogParams, read_pod_events, read_pod_log
 from aim_local.apiserver import ControlPlane
-from controller_runtime import Category, Effect, EffectError, JsonObject, KubeClient
+from controller_runtime import Category, EffectError, JsonObject, KubeClient
 from controller_runtime.kube.config import Connection, NoCredentials
 
-LOG = log_effect("owner", LogRequest("ml", "pod-1", "uid-1", "model-download", previous=False))
+LOG = LogParams(namespace="ml", pod="pod-1", container="model-download")
 
 
 @pytest.mark.spec("AR-352", "FW-146", "FW-343")
 async def test_the_log_tail_is_masked() -> None:
     async with fake_apiserver(text_answer("401 for hf_secretsecret\n")) as server:
         async with KubeClient(server.connection, service="test") as kube:
-            assert await read_pod_log(kube, LOG) == {"tail": "401 for ***\n"}
+            assert (await read_pod_log(kube, LOG)).tail == "401 for ***\n"
         (request,) = server.seen
     assert request.path == "/api/v1/namespaces/ml/pods/pod-1/log"
     assert (request.query["container"], request.query["tailLines"]) == ("model-download", "50")
@@ -51,7 +50,7 @@ async def test_events_are_those_of_exactly_this_pod(controlplane: ControlPlane, 
     for one in (event("mine", "uid-1", "FailedScheduling"), event("former", "uid-0", "FailedMount")):
         reply = await api.send("POST", "/api/v1/namespaces/default/events", one)
         assert reply.status == 201, reply.body
-    effect = Effect(POD_EVENTS, "uid-1", {"namespace": "default", "pod": "pod-1", "uid": "uid-1"})
+    params = EventsParams(namespace="default", pod="pod-1", uid="uid-1")
     async with KubeClient(Connection(controlplane.url, NoCredentials()), service="test") as kube:
-        outcome = await read_pod_events(kube, effect)
-    assert [found["reason"] for found in outcome["events"]] == ["FailedScheduling"]
+        outcome = await read_pod_events(kube, params)
+    assert [found["reason"] for found in outcome.events] == ["FailedScheduling"]

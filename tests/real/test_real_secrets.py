@@ -10,10 +10,11 @@ from support.helm import NAMESPACE as SYSTEM
 from support.helm import rendered
 from support.nats import eventually
 
-from aim_discovery.effects.image_inspection import PullSecretReader
+from aim_discovery.image_effects import PullSecretReader
 from aim_domain import read_pull_secret
+from aim_domain.pull_secrets import SecretsParams
 from aim_local.realcluster import RealCluster
-from controller_runtime import Effect, EffectError, JsonObject, KubeClient
+from controller_runtime import EffectError, JsonObject, KubeClient
 from controller_runtime.kube.config import Connection, KubeconfigCredentials, from_kubeconfig
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -77,9 +78,9 @@ async def test_discovery_reads_the_secrets_that_are_allowed_and_names_the_remedy
             assert other.problem is not None
             assert other.problem.reason == "SecretAccessFailed"
             assert "add it to secrets.allowed of the chart" in other.problem.message
-            effect = Effect("pull-secrets", "k", {"namespace": namespace, "secrets": ["private"]})
+            params = SecretsParams(namespace=namespace, secrets=("private",))
             with pytest.raises(EffectError, match=r"private cannot be read: .*secrets\.allowed of the chart"):
-                await PullSecretReader(kube)(effect)
+                await PullSecretReader(kube)(params)
     finally:
         await asyncio.gather(*map(api.delete, paths))
 

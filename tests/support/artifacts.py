@@ -7,7 +7,7 @@ from support.builders import condition, make, owner, terminated
 from support.deciding import decide
 from support.live import Live
 
-from aim_artifacts.jobs import DOWNLOAD_ACCOUNT, DownloadAccount
+from aim_artifacts.download_account import DOWNLOAD_ACCOUNT, DownloadAccount
 from aim_artifacts.service import definition
 from aim_artifacts.settings import ArtifactsSettings
 from aim_domain import labels
@@ -88,7 +88,7 @@ class Cluster(Live):
 
     def _process(self, part: Part[Any], name: str, namespace: str) -> list[tuple[Plan, Execution]]:
         if self.account is not None:
-            self.answer(Effect(DOWNLOAD_ACCOUNT, TEAM), to_json(self.account))
+            self.answer(Effect(DOWNLOAD_ACCOUNT.name, TEAM), to_json(self.account))
         return super()._process(part, name, namespace)
 
     def bind_claim(self) -> None:

@@ -11,7 +11,7 @@ from support.cluster import NAMESPACE, path
 from support.controlplane import RawApi, Reply
 from support.nats import settings_for
 
-from aim_discovery.service import definition, effect_runners
+from aim_discovery.service import definition
 from aim_discovery.settings import DiscoverySettings
 from aim_domain import is_job_finished
 from aim_domain.parts import (
@@ -80,9 +80,8 @@ async def running_discovery(
             connection = await load_connection(str(kubeconfig))
             kube = await stack.enter_async_context(KubeClient(connection, service=declared.name))
             bus = await stack.enter_async_context(connect(settings_for(broker.url, settings.pod_name)))
-            own = declared is not OTHERS
-            runners: Any = await stack.enter_async_context(effect_runners(settings, kube)) if own else {}
-            return ServiceProcess(ProcessContext.of(declared, settings, kube, bus, runners=runners, metrics=metrics))
+            clients = await stack.enter_async_context(declared.clients(kube))
+            return ServiceProcess(ProcessContext.of(declared, settings, clients, bus, metrics=metrics))
 
         other_settings = DiscoverySettings.model_validate({**given, "pod_name": "others"})
         others = group.create_task((await process(OTHERS, other_settings, Metrics())).run())

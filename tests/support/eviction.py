@@ -67,12 +67,12 @@ class Full(Cluster):
 
     def listed(self, *claims: str) -> None:
         """The live list of pods comes back."""
-        self.answer(Effect(MOUNTED_CLAIMS, TEAM), {"claims": list(claims)})
+        self.answer(Effect(MOUNTED_CLAIMS.name, TEAM), {"claims": list(claims)})
 
     def evict_for(self, name: str) -> Plan:
         """A pass that asks who mounts what, the answer, and the pass after it."""
         plan = self.run(ARTIFACTS, name)
-        assert [(effect.kind, effect.key) for effect in plan.effects] == [(MOUNTED_CLAIMS, TEAM)]
+        assert [(effect.kind, effect.key) for effect in plan.effects] == [(MOUNTED_CLAIMS.name, TEAM)]
         assert not plan.deletes
         self.listed()
         return self.run(ARTIFACTS, name)
@@ -80,7 +80,7 @@ class Full(Cluster):
     def victims(self, name: str = "x") -> list[str]:
         """Who goes for it."""
         plan = self.run(ARTIFACTS, name)
-        if any(effect.kind == MOUNTED_CLAIMS for effect in plan.effects) and not plan.deletes:
+        if any(effect.kind == MOUNTED_CLAIMS.name for effect in plan.effects) and not plan.deletes:
             self.listed()
             plan = self.run(ARTIFACTS, name)
         return [delete.name for delete in plan.deletes]

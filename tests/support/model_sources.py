@@ -10,11 +10,12 @@ from support.live import Live
 
 from aim_domain.kinds import AIM_CLUSTER_MODEL, AIM_CLUSTER_MODEL_SOURCE
 from aim_domain.parts import MODEL_SOURCES
+from aim_model_sync import SERVICE_NAME
 from aim_model_sync.candidates import FoundImages
-from aim_model_sync.effect_kinds import SERVICE_NAME, SYNC
 from aim_model_sync.outcome import SelectorOutcome, SyncOutcome
 from aim_model_sync.service import definition
 from aim_model_sync.settings import ModelSyncSettings
+from aim_model_sync.sync import SYNC
 from controller_runtime import Category, ClassifiedError, JsonObject, Plan, to_json
 from controller_runtime.testing import NOW, BuiltCache, cache_of
 
@@ -82,7 +83,7 @@ class Scene:
     def synced(self, result: SyncOutcome, when: datetime = FINISHED) -> Self:
         body = fact(
             SERVICE_NAME,
-            SYNC,
+            SYNC.name,
             self.obj["metadata"]["uid"],
             self.obj,
             MODEL_SOURCES,
@@ -126,5 +127,5 @@ def images(plan: Plan) -> list[str]:
 
 
 def sync_of(plan: Plan) -> JsonObject:
-    effect = next(effect for effect in plan.effects if effect.kind == SYNC)
+    effect = next(effect for effect in plan.effects if effect.kind == SYNC.name)
     return effect.params

@@ -13,7 +13,7 @@ from aim_domain.parts import CLUSTER_MODELS, CLUSTER_RUNTIME_CONFIGS
 from aim_local.apiserver import ControlPlane
 from aim_local.nats import NatsServer
 from aim_local.ports import LOOPBACK
-from aim_model_sync.service import definition, effect_runners
+from aim_model_sync.service import definition
 from aim_model_sync.settings import ModelSyncSettings
 from controller_runtime import FACTS, JsonObject, KubeClient, ServiceDefinition, load_connection
 from controller_runtime.log.broker.connection import connect
@@ -52,9 +52,9 @@ async def running_service(controlplane: ControlPlane, folder: Path, **values: ob
             kube = await stack.enter_async_context(KubeClient(connection, service=declared.name))
             bus = await stack.enter_async_context(connect(settings_for(broker.url, declared.name)))
             own = declared is not OTHERS
-            runners: Any = await stack.enter_async_context(effect_runners(settings, kube)) if own else {}
+            clients = await stack.enter_async_context(declared.clients(kube))
             counted = metrics if own else Metrics()
-            context = ProcessContext.of(declared, settings, kube, bus, runners=runners, metrics=counted)
+            context = ProcessContext.of(declared, settings, clients, bus, metrics=counted)
             processes.append(ServiceProcess(context))
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(process.run()) for process in processes]

@@ -184,7 +184,7 @@ def pod_events(of_service: JsonObject, pod: JsonObject, *events: tuple[str, str]
     """The fact that holds Events of a pod, each given as reason and message."""
     uid = pod["metadata"]["uid"]
     about = f"{of_service['metadata']['uid']}/{uid}"
-    where = fact_key("serving", POD_EVENTS, about)
+    where = fact_key("serving", POD_EVENTS.name, about)
     outcome = [
         {"reason": reason, "message": message, "involvedObject": {"uid": uid}, "lastTimestamp": at.isoformat()}
         for reason, message in events
@@ -193,7 +193,7 @@ def pod_events(of_service: JsonObject, pod: JsonObject, *events: tuple[str, str]
         "apiVersion": FACT.api_version,
         "kind": FACT.kind,
         "metadata": {"namespace": where.namespace, "name": where.name, "uid": where.name},
-        "effect": POD_EVENTS,
+        "effect": POD_EVENTS.name,
         "about": about,
         "owner": {"part": SERVICES.name, "name": of_service["metadata"]["name"], "uid": of_service["metadata"]["uid"]},
         "observedAt": at.isoformat(),

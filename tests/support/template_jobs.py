@@ -4,7 +4,7 @@ from typing import Any
 
 from support.discovery_cache import DiscoveryCluster, discovery_cluster, effect_of, model, template
 
-from aim_discovery.effect_kinds import EffectKind
+from aim_discovery.templates.job_log import JOB_LOG
 from aim_domain.parts import DISCOVERY_JOBS, TEMPLATES
 from controller_runtime import JsonObject
 
@@ -28,7 +28,7 @@ def started(cluster: DiscoveryCluster | None = None, **spec: Any) -> tuple[Disco
 def finish(cluster: DiscoveryCluster, job: str) -> None:
     """Let the Job print its profile, and vanish."""
     cluster.end_job(job)
-    cluster.answer(effect_of(cluster.run(TEMPLATES, "tpl"), EffectKind.JOB_LOG), {"element": ELEMENT})
+    cluster.answer(effect_of(cluster.run(TEMPLATES, "tpl"), JOB_LOG.name), {"element": ELEMENT})
     cluster.settle(TEMPLATES, "tpl")
     cluster.remove(DISCOVERY_JOBS, job)
     cluster.settle(TEMPLATES, "tpl")

@@ -7,8 +7,6 @@ ConfigMap with what it saw. Some images misbehave on purpose, by name.
 import asyncio
 import os
 import re
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -21,22 +19,20 @@ from aim_domain import AIMModel, AimSettings
 from aim_domain.kinds import AIM_MODEL
 from controller_runtime import (
     FACTS,
+    ApiModel,
     Category,
     Child,
     ClassifiedError,
-    Effect,
+    Clients,
     EffectRunner,
     EffectType,
     Index,
-    JsonObject,
-    KubeClient,
     Part,
     Plan,
     Reconciler,
     ServiceDefinition,
     Verb,
     View,
-    get_fact,
     run_service,
     writes,
 )
@@ -51,7 +47,6 @@ ENDLESS: Final = "endless:1"
 LOCKING: Final = "locking:1"
 ENDLESS_INDEX: Final = "endless-index:1"
 LOCKING_INDEX: Final = "locking-index:1"
-LOOK: Final = "look"
 
 
 class TinyModel(AIMModel):
@@ -82,6 +77,38 @@ def images(model: AIMModel) -> list[str]:
     return [model.spec.image or ""]
 
 
+class LookParams(ApiModel):
+    """Which image is looked at."""
+
+    image: str
+
+
+class Seen(ApiModel):
+    """What was seen of it."""
+
+    seen: str
+
+
+async def _look(params: LookParams) -> Seen:
+    image = params.image
+    await asyncio.to_thread(_note, image)
+    if image == SLOW:
+        await asyncio.sleep(3600)
+    return Seen(seen=image)
+
+
+def _note(image: str) -> None:
+    with Path(os.environ["TINY_LOOKS"]).open("a", encoding="utf-8") as looks:
+        looks.write(f"{os.getpid()} {image}\n")
+
+
+def _looker(_: Clients) -> EffectRunner[LookParams, Seen]:
+    return _look
+
+
+LOOK: Final = EffectType("look", LookParams, Seen, _looker, 16)
+
+
 def reconcile(model: AIMModel, view: View, _now: datetime) -> Plan:
     """A ConfigMap with what was seen of the image."""
     image = model.spec.image
@@ -95,14 +122,14 @@ def reconcile(model: AIMModel, view: View, _now: datetime) -> Plan:
         hold(in_c=image == LOCKING)
     structlog.get_logger().info("looking", image=image)
     key = f"{model.uid}/{image}"
-    fact = get_fact(view, FACTS, NAME, LOOK, key).value
-    if fact is None:
-        return Plan(effects=(Effect(LOOK, key, {"image": image}),))
+    seen = LOOK.result_of(LOOK.look_up(view, NAME, key).value)
+    if seen is None:
+        return Plan(effects=(LOOK.ask(key, LookParams(image=image)),))
     body = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": model.metadata.name, "namespace": model.namespace, "labels": {"tiny": "yes"}},
-        "data": {"seen": str((fact.outcome or {}).get("seen"))},
+        "data": {"seen": seen.seen},
     }
     return Plan(children=(Child(CONFIG_MAPS, body),))
 
@@ -116,29 +143,10 @@ def definition(_: AimSettings) -> ServiceDefinition:
         reconcilers=(Reconciler(controller=NAME, part=MODELS, reconcile=reconcile),),
         indexes=(Index(MODELS, "image", images),),
         writes=(writes(CONFIG_MAPS, Verb.APPLY),),
-        effects=(EffectType(LOOK, 16),),
+        effects=(LOOK,),
         governs_streams=True,
     )
 
 
-async def _look(effect: Effect) -> JsonObject:
-    image = str(effect.params["image"])
-    await asyncio.to_thread(_note, image)
-    if image == SLOW:
-        await asyncio.sleep(3600)
-    return {"seen": image}
-
-
-def _note(image: str) -> None:
-    with Path(os.environ["TINY_LOOKS"]).open("a", encoding="utf-8") as looks:
-        looks.write(f"{os.getpid()} {image}\n")
-
-
-@asynccontextmanager
-async def effect_runners(_settings: AimSettings, _kube: KubeClient) -> AsyncIterator[Mapping[str, EffectRunner]]:
-    """Looks at images."""
-    yield {LOOK: _look}
-
-
 if __name__ == "__main__":
-    run_service(AimSettings, definition, effect_runners)
+    run_service(AimSettings, definition)

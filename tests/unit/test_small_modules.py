@@ -11,20 +11,15 @@ SMALL: Final = 100
 """Lines below which a module needs more than one importer."""
 LONG: Final = 800
 """Lines that no module has."""
-_EFFECT: Final = "effects do I/O, which decision modules may not import"
 _PAGE: Final = "a page each, of which the others know nothing"
 _KIND: Final = "a kind each"
 REASONS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "aim_artifacts.downloader.check_size": "the command of a Job names it",
         "aim_artifacts.downloader.protocols": "the order of protocols is decided and tested without a client",
-        "aim_artifacts.effects.account": _EFFECT,
-        "aim_artifacts.effects.mounts": _EFFECT,
         "aim_cli.console.bus_page": _PAGE,
         "aim_cli.console.decision": _PAGE,
         "aim_cli.console.newest": _PAGE,
-        "aim_discovery.effects.job_log": _EFFECT,
-        "aim_discovery.effects.node_taint": _EFFECT,
         "aim_domain.api.cluster_model_source": _KIND,
         "aim_domain.api.inference_service": _KIND,
         "aim_domain.metric_catalogue": "tables, read when the reference page is made and when a service counts",
@@ -33,7 +28,7 @@ REASONS: Final[Mapping[str, str]] = MappingProxyType(
         "aim_local.demo.view": "what a terminal shows, beside what the demo does",
         "aim_local.realcluster.definitions": "writes files of foreign operators, which the cluster only applies",
         "aim_local.up": "a command",
-        "aim_model_sync.settings": "every service with settings of its own has one, which the reference lists",
+        "aim_model_sync.service": "each service has one, which its process, replay and the chart read",
         "aim_packaging.images.table": _PAGE,
         "aim_packaging.pod_values": "values that every pod has, apart from those of one",
         "aim_packaging.reference.cli_page": _PAGE,

@@ -6,14 +6,13 @@ from typing import Final
 
 from aim_artifacts.claim import build_claim, is_marked_verified, mark_verified
 from aim_artifacts.conditions import RESOURCE_NOT_READY
+from aim_artifacts.download_account import AccountSeen, look_at_account
 from aim_artifacts.job_health import explanation_due, inspect_job_and_pods, pod_failure, pod_reading
 from aim_artifacts.jobs import (
-    AccountSeen,
     build_download_job,
     has_other_settings,
     is_outdated,
     is_stale,
-    look_at_account,
     removal,
 )
 from aim_artifacts.limits.admission import Admission

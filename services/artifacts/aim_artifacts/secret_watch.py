@@ -3,17 +3,37 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 from aim_artifacts import SERVICE_NAME
-from aim_artifacts.jobs import DOWNLOAD_ACCOUNT, DownloadAccount
+from aim_artifacts.download_account import DOWNLOAD_ACCOUNT
 from aim_artifacts.stage import SeenArtifact
 from aim_domain import merge_env
-from controller_runtime import FACTS, Component, Effect, Fact, View, get_fact
+from aim_domain.pull_secrets import SecretsParams, SecretVersions, read_secret_versions
+from controller_runtime import (
+    ApiVerb,
+    Clients,
+    Component,
+    Effect,
+    EffectRunner,
+    EffectType,
+    Fact,
+    View,
+    access,
+)
 from controller_runtime.core import EnvVar, Job
+from controller_runtime.kinds import SECRET
 
-SECRET_VERSIONS: Final = "secret-versions"  # noqa: S105 - the name of an effect
-"""Effect: UID and version of the Secrets of a Job."""
+
+def _reader(clients: Clients) -> EffectRunner[SecretsParams, SecretVersions]:
+    return partial(read_secret_versions, clients.kube)
+
+
+SECRET_VERSIONS: Final = EffectType(
+    "secret-versions", SecretsParams, SecretVersions, _reader, 4, (access(SECRET, ApiVerb.GET),)
+)
+"""UID and version of the Secrets of a Job."""
 _INTERVAL: Final = timedelta(seconds=60)
 """How often they are read while the Job fails (FW-096)."""
 
@@ -44,18 +64,19 @@ def watch_secrets(job: Job, names: Iterable[str], components: Iterable[Component
     secrets = sorted(set(names))
     if not secrets:
         return SecretWatch()
-    params = {"namespace": job.namespace, "secrets": secrets}
-    noted = Effect(SECRET_VERSIONS, f"{job.uid}/begin", params)
+    params = SecretsParams(namespace=job.namespace, secrets=tuple(secrets))
+    noted = SECRET_VERSIONS.ask(f"{job.uid}/begin", params)
     first = _fact(noted, view)
     if first is None:
         return SecretWatch(effects=(noted,))
-    if first.outcome is None:
+    at_first = SECRET_VERSIONS.result_of(first)
+    if at_first is None:
         return SecretWatch(effects=(_after(first, noted),))
     if not any(component.errors for component in components):
         return SecretWatch()
-    reading = Effect(SECRET_VERSIONS, f"{job.uid}/now", params)
+    reading = SECRET_VERSIONS.ask(f"{job.uid}/now", params)
     latest = _fact(reading, view) or first
-    before, after = first.outcome["versions"], (latest.outcome or first.outcome)["versions"]
+    before, after = at_first.versions, (SECRET_VERSIONS.result_of(latest) or at_first).versions
     changed = tuple(name for name in secrets if name in before and name in after and before[name] != after[name])
     return SecretWatch(changed) if changed else SecretWatch(effects=(_after(latest, reading),))
 
@@ -66,8 +87,7 @@ def secrets_of(seen: SeenArtifact, view: View) -> Iterator[str]:
     for variable in merge_env(config.env, artifact.spec.env):
         yield from _secret_name(variable)
     yield from (secret.name for secret in artifact.spec.image_pull_secrets if secret.name)
-    account = get_fact(view, FACTS, SERVICE_NAME, DOWNLOAD_ACCOUNT, artifact.namespace).value
-    known = None if account is None else account.read(DownloadAccount)
+    known = DOWNLOAD_ACCOUNT.result_of(DOWNLOAD_ACCOUNT.look_up(view, SERVICE_NAME, artifact.namespace).value)
     yield from () if known is None else known.pull_secrets
 
 
@@ -84,7 +104,7 @@ def _secret_name(variable: EnvVar) -> Iterator[str]:
 
 
 def _fact(effect: Effect, view: View) -> Fact | None:
-    return get_fact(view, FACTS, SERVICE_NAME, effect.kind, effect.key).value
+    return SECRET_VERSIONS.look_up(view, SERVICE_NAME, effect.key).value
 
 
 def _after(fact: Fact, effect: Effect) -> Effect:

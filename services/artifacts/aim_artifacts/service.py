@@ -1,17 +1,13 @@
 """What artifacts publishes, consumes and reconciles, and which changes of other objects concern it."""
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final
 
 from aim_artifacts import SERVICE_NAME
 from aim_artifacts.artifact_reconcile import reconcile_artifact
 from aim_artifacts.cache_reconcile import clean_up_cache, reconcile_cache
-from aim_artifacts.effects.account import AccountMaker
-from aim_artifacts.effects.mounts import MountReader
+from aim_artifacts.download_account import DOWNLOAD_ACCOUNT
 from aim_artifacts.indexes import INDEXES
-from aim_artifacts.jobs import DOWNLOAD_ACCOUNT
 from aim_artifacts.limits.admission import ARTIFACT_MAPPINGS
 from aim_artifacts.limits.mounts import MOUNTED_CLAIMS
 from aim_artifacts.metrics import StorageReadings
@@ -27,11 +23,9 @@ from aim_domain import (
     AIMServiceTemplate,
     AIMTemplateCache,
     InferenceService,
-    kinds,
     labels,
     parts,
     pod_predicate,
-    pod_readers,
 )
 from aim_domain.parts import (
     ARTIFACT_PODS,
@@ -45,13 +39,9 @@ from aim_domain.parts import (
     TEMPLATE_CACHES,
     TEMPLATES,
 )
-from aim_domain.pull_secrets import read_secret_versions
 from controller_runtime import (
     FACTS,
     ApiVerb,
-    EffectRunner,
-    EffectType,
-    KubeClient,
     Predicate,
     Reconciler,
     ServiceDefinition,
@@ -63,7 +53,7 @@ from controller_runtime import (
     writes,
 )
 from controller_runtime.core import Namespace, Pod, RoleBinding
-from controller_runtime.kinds import CLUSTER_ROLE, SECRET, SERVICE_ACCOUNT
+from controller_runtime.kinds import CLUSTER_ROLE
 
 
 def _of_artifact(artifact: AIMArtifact) -> tuple[object, ...]:
@@ -201,25 +191,9 @@ def definition(settings: ArtifactsSettings) -> ServiceDefinition:
             writes(parts.ARTIFACT_JOBS, Verb.CREATE, Verb.DELETE),
             writes(parts.STATUS_UPDATER_BINDINGS, Verb.CREATE, Verb.PATCH),
         ),
-        effects=(
-            *POD_EFFECTS,
-            EffectType(MOUNTED_CLAIMS, 4, (access(kinds.POD, ApiVerb.LIST),)),
-            EffectType(DOWNLOAD_ACCOUNT, 4, (access(SERVICE_ACCOUNT, ApiVerb.GET, ApiVerb.CREATE),)),
-            EffectType(SECRET_VERSIONS, 4, (access(SECRET, ApiVerb.GET),)),
-        ),
+        effects=(*POD_EFFECTS, MOUNTED_CLAIMS, DOWNLOAD_ACCOUNT, SECRET_VERSIONS),
         # A client that binds a role needs its permissions, or this one.
         other_access=(access(CLUSTER_ROLE, ApiVerb.BIND, name=settings.artifact_status_clusterrole),),
         readings=StorageReadings(),
         kept_decoded=_VOLUMES,
     )
-
-
-@asynccontextmanager
-async def effect_runners(_: ArtifactsSettings, kube: KubeClient) -> AsyncIterator[Mapping[str, EffectRunner]]:
-    """Readers of pods' logs, Events, volumes and Secrets' versions, and the maker of the account that they run as."""
-    yield {
-        **pod_readers(kube),
-        MOUNTED_CLAIMS: MountReader(kube),
-        DOWNLOAD_ACCOUNT: AccountMaker(kube),
-        SECRET_VERSIONS: partial(read_secret_versions, kube),
-    }

@@ -4,25 +4,33 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Self
 
-from aim_discovery.effect_kinds import SERVICE_NAME, EffectKind
+from aim_discovery import SERVICE_NAME
 from aim_domain import KaiwoConfig, gpu_model_of, gpu_resource_of, labels, node_taint, oldest_config
 from aim_domain.parts import KAIWO_CONFIGS
 from controller_runtime import (
-    FACTS,
+    ApiError,
     ApiModel,
-    Effect,
+    ApiVerb,
+    Category,
+    ClassifiedError,
+    Clients,
+    EffectError,
+    EffectType,
     Event,
     EventType,
     Fact,
     Int32,
     JsonObject,
+    KubeClient,
+    KubeError,
     Plan,
     View,
-    get_fact,
+    access,
     quantity,
     to_json,
 )
 from controller_runtime.core import Node
+from controller_runtime.kinds import NODE
 
 _VALUE: Final = "aim-engine"
 _EFFECT: Final = "NoSchedule"
@@ -83,6 +91,71 @@ class Taints:
         return {"metadata": {"annotations": annotations}, "spec": {"taints": list(self.all) or None}}
 
 
+_ATTEMPTS: Final = 3
+_MANAGER: Final = "aim-discovery"
+
+
+class NodeTainter:
+    """Runner of `NODE_TAINT`.
+
+    The taints of a node are one value to the API server, and others write some of them; so they are read and written
+    back under the version that was read. What a node has at the moment of writing is not in the cache: of nodes only
+    versions with news are published.
+    """
+
+    def __init__(self, kube: KubeClient) -> None:
+        self._kube = kube
+
+    async def __call__(self, params: TaintParams) -> TaintResult:
+        """Bring the taints of a node in order; nothing is sent where they are.
+
+        Raises:
+            EffectError: the API server refuses, or other writers always win the conflict; it is asked for again.
+        """
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                return _result(params, written=await self._settle(params))
+            except ApiError as error:
+                if error.is_not_found:
+                    return _result(params, written=False)
+                if not error.is_conflict or attempt == _ATTEMPTS:
+                    raise _failure(params, error) from error
+            except KubeError as error:
+                raise _failure(params, error) from error
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _settle(self, params: TaintParams) -> bool:
+        node = await self._kube.get(NODE, params.node, None)
+        there = Taints.of(node)
+        wanted = with_taint(there, params.key)
+        if wanted == there:
+            return False
+        version = node["metadata"]["resourceVersion"]
+        await self._kube.merge_patch(
+            NODE, params.node, None, wanted.patch(), resource_version=version, field_manager=_MANAGER
+        )
+        return True
+
+
+def _result(params: TaintParams, *, written: bool) -> TaintResult:
+    return TaintResult(written=written, key=params.key, again=params.again)
+
+
+def _failure(params: TaintParams, error: KubeError) -> EffectError:
+    what = f"the taint of Node {params.node} cannot be brought in order: {error}"
+    return EffectError(ClassifiedError(Category.INFRASTRUCTURE, "NodeNotTainted", what))
+
+
+def _tainter(clients: Clients) -> NodeTainter:
+    return NodeTainter(clients.kube)
+
+
+NODE_TAINT: Final = EffectType(
+    "node-taint", TaintParams, TaintResult, _tainter, 4, (access(NODE, ApiVerb.GET, ApiVerb.PATCH),)
+)
+"""The taint of a node with GPUs, put or taken away."""
+
+
 def reconcile_node(node: Node, view: View, now: datetime) -> Plan:
     """Ask for the taint to be put or taken away, where the node is not as the oldest KaiwoConfig wants it."""
     configs = view.all(KAIWO_CONFIGS)
@@ -91,7 +164,7 @@ def reconcile_node(node: Node, view: View, now: datetime) -> Plan:
     key, there = _wanted_taint(node, oldest_config(configs.items)), Taints.of(to_json(node))
     if with_taint(there, key) == there:
         return Plan()
-    fact = get_fact(view, FACTS, SERVICE_NAME, EffectKind.NODE_TAINT, node.uid).value
+    fact = NODE_TAINT.look_up(view, SERVICE_NAME, node.uid).value
     fights = 0 if fact is None else _fights(fact, key, now)
     wait = min(_RETRY * 2 ** min(max(fights - 1, 0), _DOUBLINGS), _LONGEST)
     left = timedelta() if fact is None else fact.observed_at + wait - now
@@ -100,12 +173,12 @@ def reconcile_node(node: Node, view: View, now: datetime) -> Plan:
         return Plan(requeue_after=left.total_seconds())
     params = TaintParams(node=node.name, key=key, again=fights)
     events = (_fought_over(key),) if key and fights >= _FIGHTS else ()
-    return Plan(effects=(Effect(EffectKind.NODE_TAINT, node.uid, to_json(params)),), events=events)
+    return Plan(effects=(NODE_TAINT.ask(node.uid, params),), events=events)
 
 
 def _fights(fact: Fact, key: str, now: datetime) -> int:
     """How often in a row another client has undone the write; the wait between is far below the peace."""
-    last = fact.read(TaintResult)
+    last = NODE_TAINT.result_of(fact)
     fought = last is not None and last.written and last.key == key and now - fact.observed_at < _PEACE
     return last.again + 1 if last is not None and fought else 0
 

@@ -1,18 +1,15 @@
 """What discovery publishes, consumes and reconciles, and which changes of other objects concern it."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Iterable
 from datetime import datetime
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from aim_discovery.effect_kinds import SERVICE_NAME, EffectKind
-from aim_discovery.effects.image_inspection import ImageInspector, PullSecretReader
-from aim_discovery.effects.job_log import JobLogReader
-from aim_discovery.effects.node_taint import NodeTainter
+from aim_discovery import SERVICE_NAME
+from aim_discovery.image_effects import IMAGE_INSPECTION, PULL_SECRETS, open_clients
 from aim_discovery.models.inspection import RetrySchedule
 from aim_discovery.models.reconcile import ModelReconcile
-from aim_discovery.node_taint import reconcile_node
+from aim_discovery.node_taint import NODE_TAINT, reconcile_node
 from aim_discovery.scopes import (
     CLUSTER_MODEL,
     CLUSTER_TEMPLATE,
@@ -28,6 +25,7 @@ from aim_discovery.scopes import (
 from aim_discovery.settings import DiscoverySettings
 from aim_discovery.templates.caching import CACHES_BY_OWNER
 from aim_discovery.templates.discovery import JOBS_BY_OWNER, PODS_BY_JOB
+from aim_discovery.templates.job_log import JOB_LOG
 from aim_discovery.templates.reconcile import TemplateReconcile
 from aim_discovery.templates.slots import (
     ACTIVE_JOBS,
@@ -43,9 +41,7 @@ from aim_domain import (
     GPUS,
     NAMESPACE_CONFIGS_BY_NAMESPACE,
     POD_EFFECTS,
-    mirror_credentials,
     pod_predicate,
-    pod_readers,
 )
 from aim_domain.parts import (
     CLUSTER_MODELS,
@@ -65,12 +61,8 @@ from aim_domain.parts import (
 )
 from controller_runtime import (
     FACTS,
-    ApiVerb,
     Change,
-    EffectRunner,
-    EffectType,
     Key,
-    KubeClient,
     MappingBy,
     Predicate,
     Reconciler,
@@ -79,12 +71,9 @@ from controller_runtime import (
     Verb,
     View,
     WatchMapping,
-    access,
     writes,
 )
 from controller_runtime.core import Job, Namespace
-from controller_runtime.kinds import NODE, POD, SECRET, SERVICE_ACCOUNT
-from oci_registry import RegistryClient, open_client
 
 
 def _of_model(model: Model) -> tuple[object, ...]:
@@ -165,16 +154,6 @@ _PUBLISHED = (
     CUSTOM_PROFILES,
 )
 
-_CREDENTIALS: Final = (access(SECRET, ApiVerb.GET), access(SERVICE_ACCOUNT, ApiVerb.GET))
-_EFFECTS: Final = (
-    *POD_EFFECTS,
-    EffectType(EffectKind.PULL_SECRETS, 16, _CREDENTIALS),
-    # Limited per registry host; a hanging one must not hold the others up.
-    EffectType(EffectKind.IMAGE_INSPECTION, 256, _CREDENTIALS),
-    EffectType(EffectKind.JOB_LOG, 16, (access(POD, ApiVerb.LIST), access(POD, ApiVerb.GET, subresource="log"))),
-    EffectType(EffectKind.NODE_TAINT, 4, (access(NODE, ApiVerb.GET, ApiVerb.PATCH),)),
-)
-
 
 SETTINGS: Final = DiscoverySettings
 """The class of the settings that `definition` takes."""
@@ -215,7 +194,8 @@ def definition(settings: DiscoverySettings) -> ServiceDefinition:
             _templates(CLUSTER_TEMPLATE, settings),
             Reconciler(controller="gpu-node", part=NODES, reconcile=reconcile_node),
         ),
-        effects=_EFFECTS,
+        effects=(*POD_EFFECTS, PULL_SECRETS, IMAGE_INSPECTION, JOB_LOG, NODE_TAINT),
+        clients=partial(open_clients, settings),
         writes=(
             writes(TEMPLATES, Verb.APPLY),
             writes(CLUSTER_TEMPLATES, Verb.APPLY),
@@ -237,23 +217,3 @@ def _templates(scope: TemplateScope, settings: DiscoverySettings) -> Reconciler[
     reconcile = TemplateReconcile(scope, settings)
     mappings = mappings_of_queue(scope.part.kind.namespaced, settings.max_discovery_jobs)
     return Reconciler(controller=scope.controller, part=scope.part, reconcile=reconcile, mappings=mappings)
-
-
-@asynccontextmanager
-async def effect_runners(settings: DiscoverySettings, kube: KubeClient) -> AsyncIterator[Mapping[str, EffectRunner]]:
-    """Runners with their registry client, which follows the mirror configuration while it is open (FW-395)."""
-    secrets = PullSecretReader(kube)
-    client = RegistryClient(
-        settings,
-        mirror_secrets=partial(mirror_credentials, kube, settings.system_namespace),
-        api_server=kube.server,
-        inspection_timeout=settings.inspection_timeout,
-    )
-    async with open_client(client, settings.registry_config) as registry:
-        yield {
-            **pod_readers(kube),
-            EffectKind.PULL_SECRETS: secrets,
-            EffectKind.IMAGE_INSPECTION: ImageInspector(registry, secrets),
-            EffectKind.JOB_LOG: JobLogReader(kube),
-            EffectKind.NODE_TAINT: NodeTainter(kube),
-        }

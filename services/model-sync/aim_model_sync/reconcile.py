@@ -16,6 +16,7 @@ from aim_domain import (
 from aim_domain.kinds import AIM_CLUSTER_MODEL
 from aim_domain.naming import label_value
 from aim_domain.parts import CLUSTER_MODELS
+from aim_model_sync import SERVICE_NAME
 from aim_model_sync.catalogue import (
     Choice,
     Elsewhere,
@@ -39,8 +40,8 @@ from aim_model_sync.conclusion import (
     unresolved_images,
 )
 from aim_model_sync.conditions import Reason, SourceCondition, count_of, is_reported
-from aim_model_sync.effect_kinds import PULL_SECRETS, SERVICE_NAME, SYNC, SecretParams, SyncParams
-from aim_model_sync.outcome import SecretsOutcome, SyncOutcome
+from aim_model_sync.outcome import SyncOutcome
+from aim_model_sync.pull_secrets import SecretParams
 from aim_model_sync.schedule import (
     SECRET_CHECK_INTERVAL,
     SECRET_DEBOUNCE,
@@ -51,8 +52,8 @@ from aim_model_sync.schedule import (
     start_of_overdue,
 )
 from aim_model_sync.selectors import pinned_images, selector_texts
+from aim_model_sync.sync import PULL_SECRETS, SYNC, SyncParams
 from controller_runtime import (
-    FACTS,
     IMMEDIATELY,
     Category,
     Child,
@@ -68,7 +69,6 @@ from controller_runtime import (
     View,
     WriteMode,
     find_condition,
-    get_fact,
     kind_of,
     to_json,
 )
@@ -136,7 +136,7 @@ class Progress:
     @classmethod
     def of(cls, source: AIMClusterModelSource, fact: Fact | None, secrets_fact: Fact | None) -> Self:
         """Decode the result, which may be large, once."""
-        return cls(source, fact, secrets_fact, None if fact is None else fact.read(SyncOutcome))
+        return cls(source, fact, secrets_fact, SYNC.result_of(fact))
 
     @property
     def failure(self) -> ClassifiedError | None:
@@ -227,7 +227,7 @@ class Progress:
         outcome, fact = self.outcome, self.secrets_fact
         if self.fact is None or outcome is None or fact is None or fact.observed_at <= self.fact.observed_at:
             return None
-        seen = fact.read(SecretsOutcome)
+        seen = PULL_SECRETS.result_of(fact)
         return fact.observed_at if seen is not None and seen.secrets != outcome.secrets else None
 
 
@@ -260,8 +260,8 @@ def reconciler(namespace: str) -> Callable[[AIMClusterModelSource, View, datetim
             return rejected(source, problem, known, now)
         progress = Progress.of(
             source,
-            get_fact(view, FACTS, SERVICE_NAME, SYNC, source.uid).value,
-            get_fact(view, FACTS, SERVICE_NAME, PULL_SECRETS, source.uid).value,
+            SYNC.look_up(view, SERVICE_NAME, source.uid).value,
+            PULL_SECRETS.look_up(view, SERVICE_NAME, source.uid).value,
         )
         interval = interval_seconds(source.spec.sync_interval)
         return _step(_Pass(source, view, now, namespace, interval, progress, managed))
@@ -300,7 +300,7 @@ def _start(this: _Pass, due: datetime | None) -> Plan:
         secrets=tuple(secret.name for secret in spec.image_pull_secrets if secret.name),
     )
     not_before = None if due is None else start_of_overdue(due, this.now, source.uid)
-    effect = Effect(SYNC, source.uid, to_json(params), not_before)
+    effect = SYNC.ask(source.uid, params, not_before)
     return replace(started(source, this.now), effects=(effect,))
 
 
@@ -436,4 +436,4 @@ def _waiting(this: _Pass, plan: Plan, due: datetime | None = None) -> Plan:
 
 def _secret_check(this: _Pass, when: datetime) -> Effect:
     secrets = tuple(secret.name for secret in this.source.spec.image_pull_secrets if secret.name)
-    return Effect(PULL_SECRETS, this.source.uid, to_json(SecretParams(secrets=secrets)), when)
+    return PULL_SECRETS.ask(this.source.uid, SecretParams(secrets=secrets), when)

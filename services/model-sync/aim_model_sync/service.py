@@ -1,37 +1,26 @@
 """What model-sync publishes, consumes and reconciles."""
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final
 
-from aim_domain import AIMClusterModel, AIMClusterModelSource, labels, mirror_credentials
+from aim_domain import AIMClusterModel, AIMClusterModelSource, labels
 from aim_domain.parts import CLUSTER_MODELS, CLUSTER_RUNTIME_CONFIGS, MODEL_SOURCES
+from aim_model_sync import SERVICE_NAME
 from aim_model_sync.catalogue import MODELS_BY_LABEL, MODELS_BY_OWNER, MODELS_BY_REPOSITORY, verdict
-from aim_model_sync.effect_kinds import PULL_SECRETS, SERVICE_NAME, SYNC
-from aim_model_sync.effects.pull_secrets import SecretReader
-from aim_model_sync.effects.sync import SyncRunner
 from aim_model_sync.metrics import source_readings
 from aim_model_sync.reconcile import CONTROLLER, reconciler
 from aim_model_sync.settings import ModelSyncSettings
+from aim_model_sync.sync import PULL_SECRETS, SYNC, open_clients
 from controller_runtime import (
     FACTS,
-    ApiVerb,
     Change,
-    EffectRunner,
-    EffectType,
-    KubeClient,
     Predicate,
     Reconciler,
     ServiceDefinition,
     Verb,
-    Where,
-    access,
     differs,
     writes,
 )
-from controller_runtime.kinds import SECRET
-from oci_registry import Hubs, RegistryClient, open_client
 
 
 def _belonging(model: AIMClusterModel) -> tuple[object, ...]:
@@ -55,10 +44,6 @@ _CATALOGUE: Final = 24 << 20
 """Bytes of the models of a large source, all of which each of its passes reads: 6,000 of them with their metadata."""
 
 
-_SECRETS: Final = (access(SECRET, ApiVerb.GET, where=Where.SYSTEM_NAMESPACE),)
-"""Sources have no namespace: the Secrets that they name, and those of mirrors, lie in the operator's (FW-344)."""
-
-
 SETTINGS: Final = ModelSyncSettings
 """The class of the settings that `definition` takes."""
 
@@ -79,23 +64,9 @@ def definition(settings: ModelSyncSettings) -> ServiceDefinition:
                 ignores=_is_irrelevant,
             ),
         ),
-        # Requests are limited per registry host; a hanging registry must not hold other sources up (MS-252).
-        effects=(EffectType(SYNC, 256, _SECRETS), EffectType(PULL_SECRETS, 16, _SECRETS)),
+        effects=(SYNC, PULL_SECRETS),
+        clients=partial(open_clients, settings),
         writes=(writes(CLUSTER_MODELS, Verb.CREATE),),
         readings=source_readings,
         kept_decoded=_CATALOGUE,
     )
-
-
-@asynccontextmanager
-async def effect_runners(settings: ModelSyncSettings, kube: KubeClient) -> AsyncIterator[Mapping[str, EffectRunner]]:
-    """One registry client for all sources, so that its limits per host hold for all of them (MS-253)."""
-    secrets = SecretReader(kube, settings.system_namespace)
-    client = RegistryClient(
-        settings,
-        mirror_secrets=partial(mirror_credentials, kube, settings.system_namespace),
-        api_server=kube.server,
-        hubs=Hubs(settings.docker_hub_api_url, settings.github_api_url),
-    )
-    async with open_client(client, settings.registry_config) as registries:
-        yield {SYNC: SyncRunner(registries, secrets, settings.sync_deadline), PULL_SECRETS: secrets.versions}

@@ -1,7 +1,5 @@
 """What routing publishes, consumes and reconciles."""
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
 from typing import Final
 
 from aim_domain import (
@@ -26,9 +24,7 @@ from aim_routing.route import HTTP_ROUTE_READY
 from controller_runtime import (
     FACTS,
     Change,
-    EffectRunner,
     JsonObject,
-    KubeClient,
     Predicate,
     Reconciler,
     ServiceDefinition,
@@ -103,9 +99,3 @@ def definition(_: AimSettings) -> ServiceDefinition:
         ),
         writes=(writes(HTTP_ROUTES, Verb.APPLY, Verb.DELETE),),
     )
-
-
-@asynccontextmanager
-async def effect_runners(_settings: AimSettings, _kube: KubeClient) -> AsyncIterator[Mapping[str, EffectRunner]]:
-    """Routing needs no I/O of its own."""
-    yield {}

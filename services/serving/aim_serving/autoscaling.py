@@ -2,32 +2,45 @@
 
 The component ``HPA`` (SV-207, SV-208), what KEDA reports while its autoscaler is missing (SV-283), services that an
 autoscaler leaves without replicas (SV-297), and objects of the former autoscaler that have to go (SV-272, SV-286).
-The effects are in `aim_serving.effects.autoscaling`.
 """
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Final
+from types import MappingProxyType
+from typing import Any, Final
 
 from aim_domain import InferenceService, labels
 from aim_domain.component_names import ComponentName
+from aim_domain.kinds import HORIZONTAL_POD_AUTOSCALER
 from aim_domain.naming import predictor_name
 from aim_domain.parts import AUTOSCALERS
 from aim_serving import SERVICE_NAME
 from aim_serving.replicas import AutoscalerClass, Scaling, autoscaler_of, rests
 from controller_runtime import (
-    FACTS,
+    ApiError,
     ApiModel,
+    ApiVerb,
+    Category,
+    ClassifiedError,
+    Clients,
     Component,
     ConditionStatus,
     Effect,
+    EffectError,
+    EffectType,
+    Items,
+    JsonObject,
+    Kind,
+    KubeClient,
+    KubeError,
     Lookup,
     Observability,
+    Resource,
     State,
     View,
+    access,
     find_condition,
-    get_fact,
-    to_json,
 )
 from controller_runtime.core import HorizontalPodAutoscaler
 
@@ -100,7 +113,6 @@ def _hpa(state: State, reason: str, message: str) -> Component:
     return Component(ComponentName.HPA, state, reason, message)
 
 
-SCALER_REPORT: Final = "scaler-report"
 _FIRST: Final = timedelta(seconds=10)
 """After that long KEDA has usually made its autoscaler, and no request is needed."""
 _AGAIN: Final = timedelta(seconds=30)
@@ -113,27 +125,97 @@ class ReportParams(ApiModel):
     name: str = ""
 
 
+class ScalerReport(ApiModel):
+    """What KEDA says that is not as it should be; empty where nothing is."""
+
+    message: str = ""
+
+
+SCALED_OBJECT: Final = Kind("keda.sh", "v1alpha1", "ScaledObject", "scaledobjects", True, Resource)
+COLLECTOR: Final = Kind(
+    "opentelemetry.io", "v1beta1", "OpenTelemetryCollector", "opentelemetrycollectors", True, Resource
+)
+
+_OF_CLASS: Final[Mapping[AutoscalerClass, tuple[Kind[Any], ...]]] = MappingProxyType(
+    {AutoscalerClass.KEDA: (SCALED_OBJECT, COLLECTOR), AutoscalerClass.HPA: (HORIZONTAL_POD_AUTOSCALER,)}
+)
+REMOVED: Final = tuple(kind for kinds in _OF_CLASS.values() for kind in kinds)
+"""Every kind of which it removes objects."""
+
+
+_LONGEST: Final = 1024
+"""Characters of KEDA's text that are kept: it may quote whole answers of a metrics server."""
+
+
+class ScalerReader:
+    """Runner of `SCALER_REPORT`."""
+
+    def __init__(self, kube: KubeClient) -> None:
+        self._kube = kube
+
+    async def __call__(self, params: ReportParams) -> ScalerReport:
+        """The words of the conditions that are not as they should be.
+
+        Raises:
+            EffectError: the API server does not answer; it is read again.
+        """
+        try:
+            scaled = await self._kube.get(SCALED_OBJECT, params.name, params.namespace)
+        except ApiError as error:
+            if error.is_not_found:
+                return ScalerReport(message=f"ScaledObject {params.name} does not exist; KServe has not made it")
+            raise _unreadable(params, error) from error
+        except KubeError as error:
+            raise _unreadable(params, error) from error
+        said = "; ".join(complaints((scaled.get("status") or {}).get("conditions") or ()))
+        return ScalerReport(message=f"ScaledObject {params.name}: {said}"[:_LONGEST] if said else "")
+
+
+def complaints(conditions: Iterable[JsonObject]) -> list[str]:
+    """Reason and message of ``Ready`` when it is not true, and of a pause."""
+    return [
+        f"{one.get('reason') or one['type']}: {one.get('message') or 'no message'}"
+        for one in conditions
+        if (one.get("type"), one.get("status")) in (("Ready", "False"), ("Ready", "Unknown"), ("Paused", "True"))
+    ]
+
+
+def _unreadable(params: ReportParams, error: KubeError) -> EffectError:
+    what = f"ScaledObject {params.namespace}/{params.name} cannot be read: {error}"
+    return EffectError(ClassifiedError(Category.INFRASTRUCTURE, "ScalerNotRead", what))
+
+
+def _reader(clients: Clients) -> ScalerReader:
+    return ScalerReader(clients.kube)
+
+
+SCALER_REPORT: Final = EffectType(
+    "scaler-report", ReportParams, ScalerReport, _reader, 8, (access(SCALED_OBJECT, ApiVerb.GET),)
+)
+"""The conditions of a ScaledObject."""
+
+
 def keda_event(view: View, workload: InferenceService) -> str:
     """Why there is no autoscaler, in KEDA's words; empty as long as they are not known."""
-    fact = get_fact(view, FACTS, SERVICE_NAME, SCALER_REPORT, workload.uid).value
+    fact = SCALER_REPORT.look_up(view, SERVICE_NAME, workload.uid).value
     if fact is None:
         return ""
-    if fact.outcome is not None:
-        return str(fact.outcome["message"])
+    report = SCALER_REPORT.result_of(fact)
+    if report is not None:
+        return report.message
     return fact.failure.message if fact.failure is not None else ""
 
 
 def reading(view: View, workload: InferenceService, now: datetime) -> Effect:
     """Read the ScaledObject, again and again while its autoscaler is missing."""
-    fact = get_fact(view, FACTS, SERVICE_NAME, SCALER_REPORT, workload.uid).value
+    fact = SCALER_REPORT.look_up(view, SERVICE_NAME, workload.uid).value
     # A clock that is behind the API server's must not make the wait longer.
     since = min(workload.metadata.creation_timestamp or now, now)
     due = since + _FIRST if fact is None else fact.observed_at + _AGAIN
     params = ReportParams(namespace=workload.namespace, name=predictor_name(workload.name))
-    return Effect(SCALER_REPORT, workload.uid, to_json(params), not_before=due)
+    return SCALER_REPORT.ask(workload.uid, params, due)
 
 
-SCALER_REMOVAL: Final = "scaler-removal"
 _RETRY: Final = timedelta(seconds=30)
 _AFTER_KSERVE: Final = timedelta(seconds=2)
 """KServe has to have seen the new class, lest it makes them again."""
@@ -146,6 +228,69 @@ class RemovalParams(ApiModel):
     name: str = ""
     workload_uid: str = ""
     former: AutoscalerClass = AutoscalerClass.KEDA
+
+
+class Removal(ApiModel):
+    """Kinds of which an object was removed."""
+
+    removed: Items[str] = ()
+
+
+class ScalerRemover:
+    """Runner of `SCALER_REMOVAL`."""
+
+    def __init__(self, kube: KubeClient) -> None:
+        self._kube = kube
+
+    async def __call__(self, params: RemovalParams) -> Removal:
+        """Remove what the former autoscaler needed, as far as it is there and the InferenceService controls it.
+
+        Raises:
+            EffectError: the API server refuses; the removal is asked for again.
+        """
+        removed = [kind.kind for kind in _OF_CLASS[params.former] if await self._remove(kind, params)]
+        return Removal(removed=tuple(removed))
+
+    async def _remove(self, kind: Kind[Any], params: RemovalParams) -> bool:
+        try:
+            there = await self._kube.get(kind, params.name, params.namespace)
+            if not is_controlled(there, params.workload_uid):
+                return False
+            await self._kube.delete(kind, params.name, params.namespace, uid=there["metadata"]["uid"])
+        except ApiError as error:
+            # Gone already, or a cluster without that kind.
+            if error.is_not_found:
+                return False
+            raise _failure(kind, params, error) from error
+        except KubeError as error:
+            raise _failure(kind, params, error) from error
+        return True
+
+
+def is_controlled(obj: JsonObject, workload_uid: str) -> bool:
+    """Whether the object is the InferenceService's own."""
+    owners = obj["metadata"].get("ownerReferences") or ()
+    return any(owner.get("controller") and owner["uid"] == workload_uid for owner in owners)
+
+
+def _failure(kind: Kind[Any], params: RemovalParams, error: KubeError) -> EffectError:
+    what = f"{kind.kind} {params.namespace}/{params.name} cannot be removed: {error}"
+    return EffectError(ClassifiedError(Category.INFRASTRUCTURE, "ScalerNotRemoved", what))
+
+
+def _remover(clients: Clients) -> ScalerRemover:
+    return ScalerRemover(clients.kube)
+
+
+SCALER_REMOVAL: Final = EffectType(
+    "scaler-removal",
+    RemovalParams,
+    Removal,
+    _remover,
+    8,
+    tuple(access(kind, ApiVerb.GET, ApiVerb.DELETE) for kind in REMOVED),
+)
+"""The end of what a former autoscaler needed."""
 
 
 def scaler_removal(
@@ -161,20 +306,19 @@ def scaler_removal(
     if not changing and left_over is None:
         return ()
     key = f"{workload.uid}/{workload.metadata.generation}"
-    fact = get_fact(view, FACTS, SERVICE_NAME, SCALER_REMOVAL, key).value
+    fact = SCALER_REMOVAL.look_up(view, SERVICE_NAME, key).value
     if fact is not None and fact.failure is None and former is AutoscalerClass.KEDA:
         return ()
     name = predictor_name(workload.name)
     params = RemovalParams(namespace=workload.namespace, name=name, workload_uid=workload.uid, former=former)
     due = now + _AFTER_KSERVE if fact is None else fact.observed_at + _RETRY
-    return (Effect(SCALER_REMOVAL, key, to_json(params), not_before=due),)
+    return (SCALER_REMOVAL.ask(key, params, due),)
 
 
 def _class_of(workload: InferenceService) -> str | None:
     return workload.metadata.annotations.get(labels.ANNOTATION_AUTOSCALER_CLASS)
 
 
-AWAKENING: Final = "awakening"
 _AWAKENING_RETRY: Final = timedelta(seconds=30)
 """An HPA looks at its target every 15 s, so by then it has seen the first try."""
 
@@ -186,6 +330,68 @@ class AwakeningParams(ApiModel):
     name: str = ""
     workload_uid: str = ""
     replicas: int = 1
+
+
+class Awakened(ApiModel):
+    """Whether the Deployment was scaled; it is not where it is gone or another writer was first."""
+
+    scaled: bool = False
+
+
+DEPLOYMENT: Final = Kind("apps", "v1", "Deployment", "deployments", True, Resource)
+_FIELD_MANAGER: Final = f"aim-{SERVICE_NAME}"
+
+
+class Awakener:
+    """Runner of `AWAKENING`."""
+
+    def __init__(self, kube: KubeClient) -> None:
+        self._kube = kube
+
+    async def __call__(self, params: AwakeningParams) -> Awakened:
+        """Scale the Deployment if the InferenceService controls it and it is still at zero.
+
+        Raises:
+            EffectError: the API server refuses; it is asked for again.
+        """
+        try:
+            return Awakened(scaled=await self._scale(params))
+        except KubeError as error:
+            if isinstance(error, ApiError) and (error.is_not_found or error.is_conflict):
+                # Gone, or another writer won the conflict: the next pass reads the outcome.
+                return Awakened(scaled=False)
+            what = f"Deployment {params.namespace}/{params.name} cannot be scaled to {params.replicas}: {error}"
+            raise EffectError(ClassifiedError(Category.INFRASTRUCTURE, "NotAwakened", what)) from error
+
+    async def _scale(self, params: AwakeningParams) -> bool:
+        there = await self._kube.get(DEPLOYMENT, params.name, params.namespace)
+        if there["spec"].get("replicas", 1) != 0 or not is_controlled(there, params.workload_uid):
+            return False
+        await self._kube.merge_patch(
+            DEPLOYMENT,
+            params.name,
+            params.namespace,
+            {"spec": {"replicas": params.replicas}},
+            resource_version=there["metadata"]["resourceVersion"],
+            field_manager=_FIELD_MANAGER,
+            subresource="scale",
+        )
+        return True
+
+
+def _awakener(clients: Clients) -> Awakener:
+    return Awakener(clients.kube)
+
+
+AWAKENING: Final = EffectType(
+    "awakening",
+    AwakeningParams,
+    Awakened,
+    _awakener,
+    8,
+    (access(DEPLOYMENT, ApiVerb.GET), access(DEPLOYMENT, ApiVerb.PATCH, subresource="scale")),
+)
+"""The first replica of a Deployment that an autoscaler leaves without."""
 
 
 def left_at_zero(scaling: Scaling, workload: str, hpa: HorizontalPodAutoscaler | None) -> str:
@@ -217,6 +423,6 @@ def awakening(
         workload_uid=workload.uid,
         replicas=scaling.minimum,
     )
-    fact = get_fact(view, FACTS, SERVICE_NAME, AWAKENING, workload.uid).value
+    fact = AWAKENING.look_up(view, SERVICE_NAME, workload.uid).value
     due = now if fact is None else fact.observed_at + _AWAKENING_RETRY
-    return (Effect(AWAKENING, workload.uid, to_json(params), not_before=due),)
+    return (AWAKENING.ask(workload.uid, params, due),)

@@ -55,7 +55,7 @@ def report_instead(view: View, service: AIMService, plan: Plan) -> Plan:
         "labels": child_labels(own, parent=service, controller="service", propagation=None),
     }
     body = kind_of({"metadata": metadata, "data": {_PLAN: text[:_LONGEST]}}, CONFIG_MAP)
-    reading = tuple(effect for effect in plan.effects if effect.kind not in (SCALER_REMOVAL, AWAKENING))
+    reading = tuple(effect for effect in plan.effects if effect.kind not in (SCALER_REMOVAL.name, AWAKENING.name))
     return replace(plan, patches=(), deletes=(), children=(Child(SERVICE_PLANS, body),), effects=reading)
 
 
@@ -77,9 +77,9 @@ def _lines(view: View, plan: Plan) -> Iterator[str]:
     for delete in plan.deletes:
         yield f"delete {delete.part.kind.kind} {delete.namespace}/{delete.name}: {delete.why}"
     for effect in plan.effects:
-        if effect.kind == SCALER_REMOVAL:
+        if effect.kind == SCALER_REMOVAL.name:
             yield f"delete what the former autoscaler of {effect.params['name']} needed"
-        if effect.kind == AWAKENING:
+        if effect.kind == AWAKENING.name:
             yield f"scale Deployment {effect.params['name']} from 0 to {effect.params['replicas']}"
 
 

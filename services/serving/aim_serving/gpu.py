@@ -1,8 +1,10 @@
-"""GPUs for the predictor: which nodes fit, and whether any is free."""
+"""GPUs for the predictor: which nodes fit, and whether any is free (SV-287, SV-288)."""
 
 import re
+import time
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -12,10 +14,27 @@ from pydantic import BaseModel, ConfigDict, Field
 from aim_domain import AIMService, InferenceService, gpu_model_of
 from aim_domain.parts import NODES
 from aim_serving import SERVICE_NAME
-from controller_runtime import FACTS, ApiModel, Component, Effect, Summary, View, get_fact, quantity, to_json
+from controller_runtime import (
+    ApiModel,
+    ApiVerb,
+    Category,
+    ClassifiedError,
+    Clients,
+    Component,
+    Effect,
+    EffectError,
+    EffectType,
+    JsonObject,
+    KubeClient,
+    KubeError,
+    Summary,
+    View,
+    access,
+    quantity,
+)
 from controller_runtime.core import Node
+from controller_runtime.kinds import POD
 
-GPU_FREE: Final = "gpu-free"
 MOST_NODES: Final = 20
 """Nodes whose pods are read; in larger clusters the message says that there are more."""
 _AGAIN: Final = timedelta(seconds=30)
@@ -52,10 +71,107 @@ class FreeGpus(NodesParams):
     free: Mapping[str, int] = Field(default_factory=dict)
 
 
+SHARED_SECONDS: Final = 15.0
+"""How long a reading of a node serves every service that waits."""
+_MOST_PAGES: Final = 100
+_ENDED: Final = frozenset({"Succeeded", "Failed"})
+
+Held = Mapping[str, int]
+"""GPUs that pods hold, by the resource's name."""
+
+
+class GpuReader:
+    """Runner of `GPU_FREE`; runs one at a time, so that what one has read serves the next.
+
+    Args:
+        clock: seconds that only go forward.
+    """
+
+    def __init__(self, kube: KubeClient, clock: Callable[[], float] = time.monotonic) -> None:
+        self._kube = kube
+        self._clock = clock
+        self._read: dict[str, tuple[float, Held]] = {}
+
+    async def __call__(self, params: NodesParams) -> FreeGpus:
+        """What is free on each node that is asked for.
+
+        Raises:
+            EffectError: the API server does not answer; it is read again.
+        """
+        self._forget_old()
+        try:
+            held = {name: await self._held_on(name) for name in params.allocatable}
+        except KubeError as error:
+            what = f"the pods of a node cannot be listed: {error}"
+            raise EffectError(ClassifiedError(Category.INFRASTRUCTURE, "PodsNotListed", what)) from error
+        resource = params.resource
+        free = {name: max(0, count - held[name].get(resource, 0)) for name, count in params.allocatable.items()}
+        return FreeGpus(**dict(params), free=free)
+
+    async def _held_on(self, node: str) -> Held:
+        known = self._read.get(node)
+        if known is not None:
+            return known[1]
+        # From the server's cache, where pods are kept by node: a consistent read would look through all of them. It
+        # answers with all of a node's pods at once; whatever stands before it may not.
+        held, token = Counter[str](), ""
+        for _ in range(_MOST_PAGES):
+            page = await self._kube.list_in_form(
+                POD,
+                gpus_held,
+                field_selector=f"spec.nodeName={node}",
+                resource_version="" if token else "0",
+                continue_token=token,
+            )
+            for one in page.items:
+                held.update(one)
+            token = page.continue_token
+            if not token:
+                break
+        else:
+            what = f"the list of the pods of node {node} does not end"
+            raise EffectError(ClassifiedError(Category.INFRASTRUCTURE, "PodsNotListed", what))
+        self._read[node] = (self._clock(), held)
+        return held
+
+    def _forget_old(self) -> None:
+        oldest = self._clock() - SHARED_SECONDS
+        self._read = {node: one for node, one in self._read.items() if one[0] > oldest}
+
+
+def gpus_held(pod: JsonObject) -> Held:
+    """What a pod's node sets aside for it: all that runs together, or the largest step before, if that is more."""
+    if (pod.get("status") or {}).get("phase") in _ENDED:
+        return {}
+    spec = pod.get("spec") or {}
+    steps = spec.get("initContainers") or []
+    beside = [one for one in steps if one.get("restartPolicy") == "Always"]
+    together: Counter[str] = Counter()
+    for container in (*(spec.get("containers") or []), *beside):
+        together.update(_requested(container))
+    alone = [_requested(one) for one in steps if one not in beside]
+    names = {name for one in (together, *alone) for name in one}
+    return {name: max(one.get(name, 0) for one in (together, *alone)) for name in names}
+
+
+def _requested(container: JsonObject) -> Held:
+    requests = (container.get("resources") or {}).get("requests") or {}
+    amounts = ((name, quantity.parse_or_none(amount)) for name, amount in requests.items())
+    return {name: one.ceiling for name, one in amounts if is_extended(name) and one is not None}
+
+
+def _reader(clients: Clients) -> GpuReader:
+    return GpuReader(clients.kube)
+
+
+GPU_FREE: Final = EffectType("gpu-free", NodesParams, FreeGpus, _reader, 1, (access(POD, ApiVerb.LIST),))
+"""Which GPUs of nodes no pod holds."""
+
+
 def last_reading(view: View, service_uid: str, resource: str, now: datetime) -> FreeGpus | None:
     """What is known now; ``None`` when nothing is."""
-    fact = get_fact(view, FACTS, SERVICE_NAME, GPU_FREE, service_uid).value
-    found = None if fact is None else fact.read(FreeGpus)
+    fact = GPU_FREE.look_up(view, SERVICE_NAME, service_uid).value
+    found = GPU_FREE.result_of(fact)
     if fact is None or found is None or fact.observed_at < now - _OUTDATED:
         return None
     return found if found.resource == resource else None
@@ -63,8 +179,8 @@ def last_reading(view: View, service_uid: str, resource: str, now: datetime) -> 
 
 def next_reading(view: View, service_uid: str, params: NodesParams) -> Effect:
     """Read the nodes' pods, again and again while the service waits."""
-    fact = get_fact(view, FACTS, SERVICE_NAME, GPU_FREE, service_uid).value
-    return Effect(GPU_FREE, service_uid, to_json(params), None if fact is None else fact.observed_at + _AGAIN)
+    fact = GPU_FREE.look_up(view, SERVICE_NAME, service_uid).value
+    return GPU_FREE.ask(service_uid, params, None if fact is None else fact.observed_at + _AGAIN)
 
 
 def describe_free(found: FreeGpus, wanted: int) -> str:

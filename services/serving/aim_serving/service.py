@@ -1,7 +1,5 @@
 """What serving publishes, consumes and reconciles, and which changes of other objects concern it."""
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
 from typing import Final
 
 from aim_domain import (
@@ -12,7 +10,6 @@ from aim_domain import (
     AimSettings,
     labels,
     pod_predicate,
-    pod_readers,
 )
 from aim_domain.component_names import ROUTE_RECONCILED, ComponentName
 from aim_domain.parts import (
@@ -40,8 +37,6 @@ from aim_domain.parts import (
 from aim_serving import SERVICE_NAME, indexes
 from aim_serving.autoscaling import AWAKENING, SCALER_REMOVAL, SCALER_REPORT
 from aim_serving.cleanup import finalize
-from aim_serving.effects.autoscaling import DEPLOYMENT, REMOVED, SCALED_OBJECT, Awakener, ScalerReader, ScalerRemover
-from aim_serving.effects.gpu_free import GpuReader
 from aim_serving.gpu import GPU_FREE
 from aim_serving.inference_service import is_restricted
 from aim_serving.reconcile import CONTROLLER, reconcile
@@ -55,11 +50,7 @@ from aim_serving.runtime_config import (
 from aim_serving.template_cache import has_failed
 from controller_runtime import (
     FACTS,
-    ApiVerb,
     ConditionStatus,
-    EffectRunner,
-    EffectType,
-    KubeClient,
     Predicate,
     Reconciler,
     Resource,
@@ -67,12 +58,10 @@ from controller_runtime import (
     StatusOwnership,
     StatusValue,
     Verb,
-    access,
     find_condition,
     writes,
 )
 from controller_runtime.core import HorizontalPodAutoscaler, Namespace
-from controller_runtime.kinds import POD
 
 _WITHOUT_COMPLAINT: Final = (StatusValue.READY, StatusValue.PENDING, StatusValue.PROGRESSING)
 _WATCHED_HPA_CONDITIONS: Final = ("ScalingActive", "AbleToScale")
@@ -193,13 +182,6 @@ WRITTEN: Final = (
     writes(CUSTOM_PROFILES, Verb.APPLY),
     writes(SERVICE_PLANS, Verb.APPLY, Verb.DELETE),
 )
-EFFECTS: Final = (
-    *POD_EFFECTS,
-    EffectType(SCALER_REMOVAL, 8, tuple(access(kind, ApiVerb.GET, ApiVerb.DELETE) for kind in REMOVED)),
-    EffectType(SCALER_REPORT, 8, (access(SCALED_OBJECT, ApiVerb.GET),)),
-    EffectType(GPU_FREE, 1, (access(POD, ApiVerb.LIST),)),
-    EffectType(AWAKENING, 8, (access(DEPLOYMENT, ApiVerb.GET), access(DEPLOYMENT, ApiVerb.PATCH, subresource="scale"))),
-)
 
 SERVICE_RECONCILER: Final = Reconciler(
     controller=CONTROLLER,
@@ -243,19 +225,7 @@ def definition(_: AimSettings) -> ServiceDefinition:
             NAMESPACE_CONFIG_RECONCILER,
             KAIWO_CONFIG_RECONCILER,
         ),
-        effects=EFFECTS,
+        effects=(*POD_EFFECTS, SCALER_REMOVAL, SCALER_REPORT, GPU_FREE, AWAKENING),
         writes=WRITTEN,
         governs_streams=True,
     )
-
-
-@asynccontextmanager
-async def effect_runners(_settings: AimSettings, kube: KubeClient) -> AsyncIterator[Mapping[str, EffectRunner]]:
-    """Runners for what is read of pods, GPUs and KEDA on demand, and for what autoscalers leave behind."""
-    own: dict[str, EffectRunner] = {
-        SCALER_REMOVAL: ScalerRemover(kube),
-        SCALER_REPORT: ScalerReader(kube),
-        GPU_FREE: GpuReader(kube),
-        AWAKENING: Awakener(kube),
-    }
-    yield {**pod_readers(kube), **own}

@@ -68,7 +68,6 @@ from .log.cache.view import View as View
 from .log.history.facts import FACT as FACT
 from .log.history.facts import FACTS as FACTS
 from .log.history.facts import Fact as Fact
-from .log.history.facts import get_fact as get_fact
 from .log.wire.part import Depth as Depth
 from .log.wire.part import FieldOwner as FieldOwner
 from .log.wire.part import Index as Index
@@ -122,6 +121,10 @@ from .reconcile.decide import Decision as Decision
 from .reconcile.decide import Interceptor as Interceptor
 from .reconcile.decide import decide as decide
 from .reconcile.decide import is_paused as is_paused
+from .reconcile.effect_type import Clients as Clients
+from .reconcile.effect_type import EffectError as EffectError
+from .reconcile.effect_type import EffectRunner as EffectRunner
+from .reconcile.effect_type import EffectType as EffectType
 from .reconcile.permissions import direct_permissions as direct_permissions
 from .reconcile.permissions import permissions as permissions
 from .reconcile.plan import Child as Child
@@ -135,9 +138,6 @@ from .reconcile.plan import Subject as Subject
 from .reconcile.plan import Verb as Verb
 from .reconcile.plan import WriteMode as WriteMode
 from .reconcile.plan import kind_of as kind_of
-from .reconcile.reconciler import EffectError as EffectError
-from .reconcile.reconciler import EffectRunner as EffectRunner
-from .reconcile.reconciler import EffectType as EffectType
 from .reconcile.reconciler import MappingBy as MappingBy
 from .reconcile.reconciler import Predicate as Predicate
 from .reconcile.reconciler import Reconciler as Reconciler

@@ -85,7 +85,6 @@ from .masking import masked as masked
 from .metric_catalogue import registry_readings as registry_readings
 from .pods.facts import POD_EFFECTS as POD_EFFECTS
 from .pods.facts import PodFacts as PodFacts
-from .pods.facts import pod_readers as pod_readers
 from .pods.inspect_jobs import awaits_explanation as awaits_explanation
 from .pods.inspect_jobs import blame_pods as blame_pods
 from .pods.inspect_jobs import failed_condition as failed_condition

@@ -1,17 +1,19 @@
 """Pull secrets: read with GET when they are needed, used at once and never kept (FW-096, FW-344, MS-168)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import structlog
+from pydantic import Field
 
 from controller_runtime import (
     ApiError,
+    ApiModel,
     Category,
     ClassifiedError,
-    Effect,
     EffectError,
-    JsonObject,
+    Items,
     KubeClient,
     KubeError,
 )
@@ -76,14 +78,26 @@ async def read_pull_secret(kube: KubeClient, namespace: str, name: str) -> PullS
         return PullSecret(name, uid, version, problem=problem(SecretReason.INVALID, str(error)))
 
 
-async def read_secret_versions(kube: KubeClient, effect: Effect) -> JsonObject:
-    """Effect of parameters ``namespace`` and ``secrets``: UID and version of each, ``null`` for a missing one (FW-096).
+class SecretsParams(ApiModel):
+    """Which Secrets of a namespace are looked at."""
+
+    namespace: str
+    secrets: Items[str]
+
+
+class SecretVersions(ApiModel):
+    """UID and version of each Secret, ``None`` for one that does not exist."""
+
+    versions: Mapping[str, str | None] = Field(default_factory=dict)
+
+
+async def read_secret_versions(kube: KubeClient, params: SecretsParams) -> SecretVersions:
+    """The versions of Secrets, without what they hold (FW-096).
 
     Raises:
         EffectError: a Secret cannot be read for another reason (DI-074).
     """
-    namespace = str(effect.params["namespace"])
-    return {"versions": {name: await _version(kube, namespace, str(name)) for name in effect.params["secrets"]}}
+    return SecretVersions(versions={name: await _version(kube, params.namespace, name) for name in params.secrets})
 
 
 async def _version(kube: KubeClient, namespace: str, name: str) -> str | None:

@@ -6,15 +6,14 @@ import pytest
 import pytest_asyncio
 from support.controlplane import RawApi
 
-from aim_artifacts.effects.account import AccountMaker
-from aim_artifacts.jobs import DOWNLOAD_ACCOUNT
+from aim_artifacts.download_account import AccountMaker, AccountParams
 from aim_local.apiserver import ControlPlane
-from controller_runtime import Effect, EffectError, JsonObject, KubeClient
+from controller_runtime import EffectError, JsonObject, KubeClient
 from controller_runtime.kube.config import Connection, NoCredentials
 from controller_runtime.kube.transport import TransportSettings
 
 NAME = "aim-engine-downloader"
-READING = Effect(DOWNLOAD_ACCOUNT, "default", {"namespace": "default", "account": NAME})
+READING = AccountParams(namespace="default", account=NAME)
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 
 
@@ -31,28 +30,28 @@ async def account(api: RawApi, name: str, *secrets: str) -> JsonObject:
 
 @pytest.mark.spec("AR-810", "FW-720")
 async def test_it_is_made_once_and_holds_nothing(controlplane: ControlPlane, api: RawApi, maker: AccountMaker) -> None:
-    assert await maker(READING) == {"pullSecrets": []}
+    assert (await maker(READING)).pull_secrets == ()
     made = (await api.get(f"{ACCOUNTS}/{NAME}")).body
     assert made["automountServiceAccountToken"] is False
     assert "imagePullSecrets" not in made
     controlplane.requests.reset()
-    assert await maker(READING) == {"pullSecrets": []}
+    assert (await maker(READING)).pull_secrets == ()
     assert {one["verb"] for one in controlplane.requests.report()["requests"]} == {"get"}
 
 
 @pytest.mark.spec("AR-811")
 async def test_pull_secrets_of_default_are_read_anew_each_time(api: RawApi, maker: AccountMaker) -> None:
     await account(api, "default", "one", "two")
-    assert await maker(READING) == {"pullSecrets": ["one", "two"]}
+    assert (await maker(READING)).pull_secrets == ("one", "two")
     await api.merge(f"{ACCOUNTS}/default", {"imagePullSecrets": [{"name": "three"}]})
-    assert await maker(READING) == {"pullSecrets": ["three"]}
+    assert (await maker(READING)).pull_secrets == ("three",)
 
 
 @pytest.mark.spec("AR-810", "AR-811")
 async def test_an_account_that_somebody_made_is_used_as_it_is(api: RawApi, maker: AccountMaker) -> None:
     await account(api, "default", "of-default")
     before = await account(api, NAME, "its-own")
-    assert await maker(READING) == {"pullSecrets": []}, "its pods get its own from the API server"
+    assert (await maker(READING)).pull_secrets == (), "its pods get its own from the API server"
     after = (await api.get(f"{ACCOUNTS}/{NAME}")).body
     assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
 
@@ -68,7 +67,7 @@ async def test_whoever_makes_it_at_the_same_moment_made_it(
         return await create(kube, *arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(KubeClient, "create", too_late)
-    assert await maker(READING) == {"pullSecrets": []}
+    assert (await maker(READING)).pull_secrets == ()
 
 
 @pytest.mark.spec("AR-810")

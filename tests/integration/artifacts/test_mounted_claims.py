@@ -5,15 +5,14 @@ from typing import Any
 import pytest
 from support.controlplane import RawApi
 
-from aim_artifacts.effects.mounts import MountReader
-from aim_artifacts.limits.mounts import MOUNTED_CLAIMS
+from aim_artifacts.limits.mounts import MountReader, MountsParams
 from aim_local.apiserver import ControlPlane
-from controller_runtime import Effect, EffectError, JsonObject, KubeClient
+from controller_runtime import EffectError, JsonObject, KubeClient
 from controller_runtime.kube.config import Connection, NoCredentials
 from controller_runtime.kube.transport import TransportSettings
 
 NAMESPACE = "default"
-READING = Effect(MOUNTED_CLAIMS, NAMESPACE, {"namespace": NAMESPACE})
+READING = MountsParams(namespace=NAMESPACE)
 
 
 async def run_pod(api: RawApi, name: str, *claims: str, namespace: str = NAMESPACE, phase: str = "") -> None:
@@ -46,7 +45,7 @@ async def test_claims_of_all_pods_that_have_not_ended_page_by_page(
 
     monkeypatch.setattr(KubeClient, "list_in_form", two_at_a_time)
     async with KubeClient(Connection(controlplane.url, NoCredentials()), service="artifacts") as kube:
-        assert await MountReader(kube)(READING) == {"claims": ["a", "c"]}
+        assert (await MountReader(kube)(READING)).claims == ("a", "c")
     assert len({one["continue_token"] for one in asked}) == 3
     assert all("resource_version" not in one for one in asked), "what a cache remembers is no last check"
 

@@ -9,12 +9,13 @@ import pytest
 from aiohttp import web
 from support.fake_apiserver import Handler, fake_apiserver, json_answer, list_answer, status_answer, text_answer
 
-from aim_discovery.effects.image_inspection import PullSecretReader
-from aim_discovery.effects.job_log import JobLogReader
-from controller_runtime import Effect, EffectError, JsonObject, KubeClient, TransportSettings, dumps
+from aim_discovery.image_effects import PullSecretReader
+from aim_discovery.templates.job_log import JobLogParams, JobLogReader
+from aim_domain.pull_secrets import SecretsParams
+from controller_runtime import ApiModel, EffectError, JsonObject, KubeClient, TransportSettings, dumps, to_json
 
 CORE = "/api/v1/namespaces/ml"
-LOG = Effect("job-log", "k", {"namespace": "ml", "job": "j"})
+LOG = JobLogParams(namespace="ml", job="j")
 
 
 def routes(answers: Mapping[str, Handler]) -> Handler:
@@ -27,10 +28,10 @@ def routes(answers: Mapping[str, Handler]) -> Handler:
     return handler
 
 
-async def asked(runner: type[Any], answers: Mapping[str, Handler], effect: Effect) -> tuple[JsonObject, list[str]]:
-    """Outcome of an effect, and what was asked of the API server."""
+async def asked(runner: type[Any], answers: Mapping[str, Handler], params: ApiModel) -> tuple[JsonObject, list[str]]:
+    """Outcome of a runner, and what was asked of the API server."""
     async with fake_apiserver(routes(answers)) as server, client(server) as kube:
-        outcome: JsonObject = await runner(kube)(effect)
+        outcome = to_json(await runner(kube)(params))
         return outcome, [f"{one.path}?{one.query.get('container', '')}" for one in server.seen]
 
 
@@ -121,15 +122,15 @@ async def test_a_missing_secret_of_the_account_does_not_hide_the_others() -> Non
 @pytest.mark.spec("DI-072", "FW-096")
 async def test_only_versions_of_secrets_become_facts() -> None:
     answers = {f"{CORE}/secrets/s": json_answer(secret("ghcr.io"))}
-    params = {"namespace": "ml", "secrets": ["s", "gone"]}
-    outcome, _ = await asked(PullSecretReader, answers, Effect("pull-secrets", "k", params))
+    params = SecretsParams(namespace="ml", secrets=("s", "gone"))
+    outcome, _ = await asked(PullSecretReader, answers, params)
     assert outcome == {"versions": {"s": "u1/7", "gone": None}}
 
 
 @pytest.mark.spec("DI-074", "FW-507")
 async def test_a_forbidden_secret_is_an_infrastructure_error() -> None:
     answers = {f"{CORE}/secrets/s": status_answer(403, "Forbidden", "no")}
-    effect = Effect("pull-secrets", "k", {"namespace": "ml", "secrets": ["s"]})
+    effect = SecretsParams(namespace="ml", secrets=("s",))
     with pytest.raises(EffectError) as caught:
         await asked(PullSecretReader, answers, effect)
     assert caught.value.error.reason == "SecretAccessFailed"

@@ -7,9 +7,9 @@ import pytest
 from support.controlplane import RawApi, Reply
 from support.discovery_service import running_discovery
 
-from aim_discovery.effects.node_taint import NodeTainter
+from aim_discovery.node_taint import NodeTainter, TaintParams
 from aim_local.apiserver import ControlPlane
-from controller_runtime import Effect, EffectError, JsonObject, KubeClient
+from controller_runtime import EffectError, JsonObject, KubeClient, to_json
 from controller_runtime.kube.config import Connection, NoCredentials
 
 NODES = "/api/v1/nodes"
@@ -44,7 +44,7 @@ def has(*taints: JsonObject) -> Any:
 
 async def tainted(controlplane: ControlPlane, key: str) -> JsonObject:
     async with KubeClient(Connection(controlplane.url, NoCredentials()), service="discovery") as kube:
-        return await NodeTainter(kube)(Effect("node-taint", "k", {"node": "gpu", "key": key}))
+        return to_json(await NodeTainter(kube)(TaintParams(node="gpu", key=key)))
 
 
 @pytest.mark.spec("RC-158")

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from aim_domain.pull_secrets import read_secret_versions
+from aim_domain.pull_secrets import SecretsParams, read_secret_versions
 from aim_local.apiserver import Limits
 from aim_local.apiserver.controlplane import ControlPlane
-from controller_runtime import ApiError, Effect, JsonObject, Kind, KubeClient, Resource
+from controller_runtime import ApiError, JsonObject, Kind, KubeClient, Resource
 from controller_runtime.kinds import CONFIG_MAP, SECRET
 from controller_runtime.kube.config import Connection, NoCredentials
 from controller_runtime.kube.lease import Identity, LeaderElector, LeaseSettings
@@ -65,10 +65,9 @@ async def test_the_version_of_a_secret_is_read_without_its_data(
         return received[-1]
 
     monkeypatch.setattr(Transport, "call", recorded)
-    params = {"namespace": "default", "secrets": ["hub", "missing"]}
-    found = await read_secret_versions(setting.client, Effect("secret-versions", "job/begin", params))
+    found = await read_secret_versions(setting.client, SecretsParams(namespace="default", secrets=("hub", "missing")))
 
-    assert found == {"versions": {"hub": f"{version['uid']}/{version['resourceVersion']}", "missing": None}}
+    assert found.versions == {"hub": f"{version['uid']}/{version['resourceVersion']}", "missing": None}
     (answer,) = received
     assert b"resourceVersion" in answer
     assert CANARY not in answer

@@ -12,9 +12,9 @@ from support.oci import pull_secret
 from support.public_registries import DockerHub, Gcr, Ghcr, Harbor, PlayedRegistry, Quay
 
 from aim_model_sync.codes import SelectorError
-from aim_model_sync.effects.sync import Evaluation, Evaluator
 from aim_model_sync.selectors import SelectorText, resolve
 from aim_model_sync.settings import ModelSyncSettings
+from aim_model_sync.sync import Evaluation, Evaluator
 from oci_registry import ANONYMOUS, CredentialSet, RegistryClient, RegistryErrorCode
 
 CONTENT = {

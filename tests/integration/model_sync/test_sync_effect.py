@@ -12,13 +12,12 @@ from support.oci import ON_LOOPBACK
 
 from aim_local.apiserver import ControlPlane
 from aim_local.registry import BearerAuth, Fault, ImageStore, LocalRegistry
-from aim_model_sync.effect_kinds import PULL_SECRETS, SYNC, SyncParams
-from aim_model_sync.effects.pull_secrets import SecretReader
-from aim_model_sync.effects.sync import Evaluator, SyncRunner
 from aim_model_sync.outcome import SelectorState, SyncOutcome
+from aim_model_sync.pull_secrets import SecretParams, SecretReader
 from aim_model_sync.selectors import SelectorText, resolve
 from aim_model_sync.settings import ModelSyncSettings
-from controller_runtime import Effect, KubeClient, dumps, load_connection, to_json
+from aim_model_sync.sync import Evaluator, SyncParams, SyncRunner
+from controller_runtime import KubeClient, dumps, load_connection, to_json
 from oci_registry import ANONYMOUS, Hubs, RegistryClient, RegistryErrorCode, SecretReason
 from oci_registry.mirrors import Registries
 
@@ -78,7 +77,7 @@ def runner(kube: KubeClient, client: RegistryClient) -> SyncRunner:
     return SyncRunner(client, SecretReader(kube, NAMESPACE), 600.0)
 
 
-def asked(*selectors: str | SelectorText, **more: Any) -> Effect:
+def asked(*selectors: str | SelectorText, **more: Any) -> SyncParams:
     texts = tuple(SelectorText(text=one, wildcards=True) if isinstance(one, str) else one for one in selectors)
     given: dict[str, Any] = {
         "source": "s",
@@ -88,12 +87,11 @@ def asked(*selectors: str | SelectorText, **more: Any) -> Effect:
         "registry": "",
         "interval": 3600.0,
     }
-    params = SyncParams(**{**given, **more}, selectors=texts)
-    return Effect(SYNC, "u", to_json(params))
+    return SyncParams(**{**given, **more}, selectors=texts)
 
 
 async def sync(runner: SyncRunner, *selectors: str | SelectorText, **more: Any) -> SyncOutcome:
-    return SyncOutcome.model_validate(await runner(asked(*selectors, **more)))
+    return await runner(asked(*selectors, **more))
 
 
 async def put_secret(api: RawApi, host: str, name: str = "pull", password: str = AUTH.password) -> None:
@@ -280,8 +278,8 @@ async def test_versions_of_secrets_are_all_that_is_reported_about_them(
 ) -> None:
     await put_secret(api, registry.host)
     reader = SecretReader(kube, NAMESPACE)
-    reported = await reader.versions(Effect(PULL_SECRETS, "u", {"secrets": ["pull", "missing"]}))
-    (there, missing) = reported["secrets"]
+    reported = await reader.versions(SecretParams(secrets=("pull", "missing")))
+    (there, missing) = to_json(reported)["secrets"]
     assert set(there) == {"name", "uid", "resourceVersion"}
     assert missing == {"name": "missing", "uid": "", "resourceVersion": ""}
 

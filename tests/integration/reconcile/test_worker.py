@@ -21,10 +21,10 @@ from controller_runtime import (
     Plan,
     View,
     canonical,
-    get_fact,
 )
 from controller_runtime.kinds import CONFIG_MAP
 from controller_runtime.log.cache.view import CacheView
+from controller_runtime.log.history.facts import get_fact
 from controller_runtime.reconcile.record import plan_to_json
 
 

@@ -12,7 +12,7 @@ from support.cluster import NAMESPACE, path
 from support.controlplane import RawApi
 from support.held import grown, held
 from support.nats import eventually, settings_for
-from support.tiny_service import BUG, UNREADABLE, definition, effect_runners
+from support.tiny_service import BUG, UNREADABLE, definition
 
 from aim_domain import AimSettings
 from aim_local.apiserver import ControlPlane
@@ -53,11 +53,11 @@ async def tiny(
         metrics = Metrics(connection.server)
         kube = await stack.enter_async_context(KubeClient(connection, service="tiny", observer=metrics))
         bus = await stack.enter_async_context(connect(settings_for(broker.url, "tiny")))
-        runners = await stack.enter_async_context(effect_runners(settings, kube))
         group = await stack.enter_async_context(asyncio.TaskGroup())
         # What is kept decoded is bounded in bytes, and would hide everything else here.
         declared = replace(definition(settings), kept_decoded=1)
-        process = ServiceProcess(ProcessContext.of(declared, settings, kube, bus, runners=runners, metrics=metrics))
+        clients = await stack.enter_async_context(declared.clients(kube))
+        process = ServiceProcess(ProcessContext.of(declared, settings, clients, bus, metrics=metrics))
         running = group.create_task(process.run())
         yield process
         running.cancel()

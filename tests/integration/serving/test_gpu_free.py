@@ -6,9 +6,8 @@ import pytest
 from support.controlplane import RawApi
 
 from aim_local.apiserver import ControlPlane
-from aim_serving.effects.gpu_free import SHARED_SECONDS, GpuReader
-from aim_serving.gpu import GPU_FREE
-from controller_runtime import Effect, EffectError, JsonObject, KubeClient
+from aim_serving.gpu import SHARED_SECONDS, GpuReader, NodesParams
+from controller_runtime import EffectError, JsonObject, KubeClient
 from controller_runtime.kube.config import Connection, NoCredentials
 from controller_runtime.kube.transport import TransportSettings
 
@@ -17,8 +16,8 @@ PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 GPU = "amd.com/gpu"
 
 
-def reading(**allocatable: int) -> Effect:
-    return Effect(GPU_FREE, "k", {"resource": GPU, "allocatable": allocatable, "isAll": True})
+def reading(**allocatable: int) -> NodesParams:
+    return NodesParams(resource=GPU, allocatable=allocatable, is_all=True)
 
 
 async def run_pod(api: RawApi, name: str, node: str, gpus: int) -> None:
@@ -37,20 +36,20 @@ async def test_what_is_free_is_read_once_for_all_who_wait(controlplane: ControlP
     async with KubeClient(Connection(controlplane.url, NoCredentials()), service="serving") as kube:
         reader = GpuReader(kube, lambda: now)
         found = await reader(reading(a=8, b=8))
-        assert found["free"] == {"a": 3, "b": 1}
-        assert found["allocatable"] == {"a": 8, "b": 8}
+        assert found.free == {"a": 3, "b": 1}
+        assert found.allocatable == {"a": 8, "b": 8}
         lists = kube.statistics().attempts
         assert lists == 2, "one for each node"
         await run_pod(api, "late", "a", 3)
         now = SHARED_SECONDS - 1
-        assert (await reader(reading(a=8, c=8)))["free"] == {"a": 3, "c": 8}
+        assert (await reader(reading(a=8, c=8))).free == {"a": 3, "c": 8}
         assert kube.statistics().attempts == lists + 1, "only of the node that nobody had asked for"
         now = SHARED_SECONDS
-        assert (await reader(reading(a=8)))["free"] == {"a": 0}
+        assert (await reader(reading(a=8))).free == {"a": 0}
         ended = await api.merge(f"{PODS}/p/status", {"status": {"phase": "Succeeded"}})
         assert ended.status == 200, ended.body
         now += SHARED_SECONDS
-        assert (await reader(reading(a=8)))["free"] == {"a": 4}
+        assert (await reader(reading(a=8))).free == {"a": 4}
 
 
 @pytest.mark.spec("SV-287", "FW-464")
@@ -67,7 +66,7 @@ async def test_a_server_that_gives_pages_hides_nobody(
 
     monkeypatch.setattr(KubeClient, "list_in_form", one_by_one)
     async with KubeClient(Connection(controlplane.url, NoCredentials()), service="serving") as kube:
-        assert (await GpuReader(kube)(reading(a=8)))["free"] == {"a": 2}
+        assert (await GpuReader(kube)(reading(a=8))).free == {"a": 2}
     assert len(set(tokens)) == 3
 
 

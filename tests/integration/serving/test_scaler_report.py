@@ -4,20 +4,20 @@ import pytest
 from support.controlplane import RawApi
 
 from aim_local.apiserver import ControlPlane
-from aim_serving.autoscaling import AWAKENING, SCALER_REMOVAL, SCALER_REPORT
-from aim_serving.effects.autoscaling import Awakener, ScalerReader, ScalerRemover
-from controller_runtime import Effect, JsonObject, KubeClient
+from aim_serving.autoscaling import Awakener, AwakeningParams, RemovalParams, ReportParams, ScalerReader, ScalerRemover
+from aim_serving.replicas import AutoscalerClass
+from controller_runtime import JsonObject, KubeClient, to_json
 from controller_runtime.kube.config import Connection, NoCredentials
 
 NAMESPACE = "default"
 SCALED = f"/apis/keda.sh/v1alpha1/namespaces/{NAMESPACE}/scaledobjects"
 NAME = "qwen-chat-a04542d9-predictor"
-EFFECT = Effect(SCALER_REPORT, "k", {"namespace": NAMESPACE, "name": NAME})
+READING = ReportParams(namespace=NAMESPACE, name=NAME)
 
 
 async def read(controlplane: ControlPlane) -> JsonObject:
     async with KubeClient(Connection(controlplane.url, NoCredentials()), service="serving") as kube:
-        return await ScalerReader(kube)(EFFECT)
+        return to_json(await ScalerReader(kube)(READING))
 
 
 @pytest.mark.spec("SV-283")
@@ -55,8 +55,8 @@ async def test_only_the_own_autoscaler_is_removed_when_keda_takes_over(controlpl
     await api.created(hpas, body)
     async with KubeClient(Connection(controlplane.url, NoCredentials()), service="serving") as kube:
         for uid, removed in (("another", []), (own, ["HorizontalPodAutoscaler"]), (own, [])):
-            params = {"namespace": NAMESPACE, "name": NAME, "workloadUid": uid, "former": "hpa"}
-            assert await ScalerRemover(kube)(Effect(SCALER_REMOVAL, "k", params)) == {"removed": removed}
+            params = RemovalParams(namespace=NAMESPACE, name=NAME, workload_uid=uid, former=AutoscalerClass.HPA)
+            assert list((await ScalerRemover(kube)(params)).removed) == removed
     assert (await api.get(f"{hpas}/{NAME}")).status == 404
 
 
@@ -77,8 +77,8 @@ async def test_only_the_own_deployment_at_zero_is_scaled(controlplane: ControlPl
     async with KubeClient(Connection(controlplane.url, NoCredentials()), service="serving") as kube:
 
         async def awaken(uid: str) -> JsonObject:
-            params = {"namespace": NAMESPACE, "name": NAME, "workloadUid": uid, "replicas": 2}
-            return await Awakener(kube)(Effect(AWAKENING, "k", params))
+            params = AwakeningParams(namespace=NAMESPACE, name=NAME, workload_uid=uid, replicas=2)
+            return to_json(await Awakener(kube)(params))
 
         assert await awaken(own) == {"scaled": False}, "there is none"
         await api.created(deployments, body)

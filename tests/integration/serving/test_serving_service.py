@@ -18,7 +18,7 @@ from support.rounds import at_rest
 from aim_domain import AimSettings
 from aim_local.apiserver import ControlPlane
 from aim_local.nats import NatsServer
-from aim_serving.service import CONSUMED, PUBLISHED, definition, effect_runners
+from aim_serving.service import CONSUMED, PUBLISHED, definition
 from controller_runtime import FACTS, JsonObject, KubeClient, ServiceDefinition, load_connection
 from controller_runtime.log.broker.connection import connect
 from controller_runtime.manager.context import ProcessContext
@@ -53,10 +53,8 @@ async def serving(controlplane: ControlPlane, tmp_path: Path) -> AsyncIterator[S
             metrics = Metrics(connection.server)
             kube = await stack.enter_async_context(KubeClient(connection, service=declared.name, observer=metrics))
             bus = await stack.enter_async_context(connect(settings_for(broker.url, declared.name)))
-            runners: Any = {}
-            if declared is not OTHERS:
-                runners = await stack.enter_async_context(effect_runners(settings, kube))
-            context = ProcessContext.of(declared, settings, kube, bus, runners=runners, metrics=metrics)
+            clients = await stack.enter_async_context(declared.clients(kube))
+            context = ProcessContext.of(declared, settings, clients, bus, metrics=metrics)
             processes.append(ServiceProcess(context))
         tasks = [group.create_task(process.run()) for process in processes]
         yield processes[0]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from support.artifacts import TEAM, Cluster, artifact, namespace, value_of
 
-from aim_artifacts.jobs import DownloadAccount
+from aim_artifacts.download_account import DownloadAccount
 from aim_artifacts.secret_watch import SECRET_VERSIONS
 from aim_domain.parts import ARTIFACT_JOBS, ARTIFACT_PODS, ARTIFACTS
 from controller_runtime import Category, ClassifiedError, Effect, Plan, dumps
@@ -20,7 +20,7 @@ def of_secret(name: str, secret: str = "hf") -> dict[str, Any]:
 
 
 def watched(plan: Plan) -> list[Effect]:
-    return [effect for effect in plan.effects if effect.kind == SECRET_VERSIONS]
+    return [effect for effect in plan.effects if effect.kind == SECRET_VERSIONS.name]
 
 
 def begun(*, size: str | None = "1Gi", **spec: Any) -> tuple[Cluster, Effect]:

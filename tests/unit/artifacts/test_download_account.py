@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from support.artifacts import TEAM, Cluster, artifact, children_of, conditions_of, message_of
 from support.builders import make
 
-from aim_artifacts.jobs import DOWNLOAD_ACCOUNT, DownloadAccount
+from aim_artifacts.download_account import DOWNLOAD_ACCOUNT, DownloadAccount
 from aim_artifacts.settings import STATUS_UPDATER, ArtifactsSettings
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, ARTIFACTS, STATUS_UPDATER_BINDINGS
 from controller_runtime import Category, ClassifiedError, Effect, JsonObject, to_json
@@ -34,7 +34,7 @@ class Unknown(Cluster):
         """What the pass asks for instead of making a Job."""
         plan = self.run(ARTIFACTS, name)
         assert not children_of(plan, ARTIFACT_JOBS)
-        (effect,) = (one for one in plan.effects if one.kind == DOWNLOAD_ACCOUNT)
+        (effect,) = (one for one in plan.effects if one.kind == DOWNLOAD_ACCOUNT.name)
         return effect
 
 
@@ -85,7 +85,7 @@ def test_an_account_that_cannot_be_made_is_reported_of_and_tried_again() -> None
     plan = known.run(ARTIFACTS, "qwen")
     assert "refused" in message_of(plan, "DependenciesReachable")
     assert conditions_of(plan)["Ready"][0] == "False"
-    (again,) = (one for one in plan.effects if one.kind == DOWNLOAD_ACCOUNT)
+    (again,) = (one for one in plan.effects if one.kind == DOWNLOAD_ACCOUNT.name)
     assert again.not_before is not None
     assert again.not_before > known.now
 

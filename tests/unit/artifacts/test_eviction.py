@@ -364,7 +364,7 @@ def test_nobody_is_evicted_on_an_old_list_of_pods() -> None:
     known.listed()
     known.later(10)
     plan = known.run(ARTIFACTS, "x")
-    assert (plan.deletes, [effect.kind for effect in plan.effects]) == ((), [MOUNTED_CLAIMS])
+    assert (plan.deletes, [effect.kind for effect in plan.effects]) == ((), [MOUNTED_CLAIMS.name])
     known.listed()
     known.later(9)
     assert known.run(ARTIFACTS, "x").deletes
@@ -389,7 +389,7 @@ def test_without_a_list_of_pods_nobody_goes_and_the_message_says_why() -> None:
     known = Full(sized("x"), old=IDLE)
     known.run(ARTIFACTS, "x")
     known.answer(
-        Effect(MOUNTED_CLAIMS, TEAM), failure=ClassifiedError(Category.AUTH, "Forbidden", "pods cannot be listed")
+        Effect(MOUNTED_CLAIMS.name, TEAM), failure=ClassifiedError(Category.AUTH, "Forbidden", "pods cannot be listed")
     )
     plan = known.run(ARTIFACTS, "x")
     assert not plan.deletes

@@ -9,8 +9,8 @@ from support.builders import make, owner
 
 from aim_artifacts.artifact_reconcile import build_binding
 from aim_artifacts.claim import is_controlled_by
+from aim_artifacts.download_account import DownloadAccount
 from aim_artifacts.jobs import (
-    DownloadAccount,
     build_check_size_job,
     build_download_job,
     check_size_environment,

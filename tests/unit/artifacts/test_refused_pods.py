@@ -7,7 +7,8 @@ from support.artifacts import TEAM, URI, Cluster, artifact, conditions_of, messa
 from support.builders import make
 
 from aim_artifacts.cache_reconcile import IndexedSource, Match, artifacts_component
-from aim_artifacts.jobs import DownloadAccount, build_check_size_job, build_download_job
+from aim_artifacts.download_account import DownloadAccount
+from aim_artifacts.jobs import build_check_size_job, build_download_job
 from aim_artifacts.settings import ArtifactsSettings
 from aim_domain import AIMArtifact, ModelSource, RuntimeConfigSpec, merge_env
 from aim_domain.kinds import AIM_RUNTIME_CONFIG, KAIWO_CONFIG
@@ -35,7 +36,9 @@ def reported(cluster: Cluster, about: JsonObject, reason: str, message: str, typ
 
 def reading_about(plan: Plan, obj: JsonObject) -> Effect:
     """The reading of an object's Events that a pass asks for."""
-    return next(one for one in plan.effects if one.kind == POD_EVENTS and one.params["uid"] == obj["metadata"]["uid"])
+    return next(
+        one for one in plan.effects if one.kind == POD_EVENTS.name and one.params["uid"] == obj["metadata"]["uid"]
+    )
 
 
 def after(cluster: Cluster, obj: JsonObject, *events: JsonObject) -> Plan:

@@ -3,7 +3,8 @@
 import pytest
 from support.discovery_cache import IMAGE, DiscoveryCluster, discovery_cluster, effect_of, model
 
-from aim_discovery.effect_kinds import EffectKind
+from aim_discovery.image_effects import IMAGE_INSPECTION
+from aim_discovery.templates.job_log import JOB_LOG
 from aim_discovery.templates.output import first_profile
 from aim_domain.parts import DISCOVERY_JOBS, MODELS, TEMPLATES
 from aim_local.registry.images import discovery_log, find_image
@@ -16,7 +17,7 @@ THROUGHPUT = "amdenterpriseai-aim-qwen-qwen3-32b-0-8-5-1x-mi300x-thr-fp8-2cda"
 def inspected() -> DiscoveryCluster:
     """A model whose image was just read."""
     cluster = discovery_cluster(model("qwen-qwen3-32b"))
-    effect = effect_of(cluster.run(MODELS, "qwen-qwen3-32b"), EffectKind.IMAGE_INSPECTION)
+    effect = effect_of(cluster.run(MODELS, "qwen-qwen3-32b"), IMAGE_INSPECTION.name)
     image = find_image(IMAGE)
     assert image is not None
     cluster.answer(effect, {"digest": "sha256:0", "labels": image.labels("0.8.5")})
@@ -35,7 +36,7 @@ def discover(cluster: DiscoveryCluster, name: str) -> None:
     assert cluster.value(TEMPLATES, name) == "Progressing"
     cluster.end_job(child.name)
     plan = cluster.run(TEMPLATES, name)
-    cluster.answer(effect_of(plan, EffectKind.JOB_LOG), {"element": first_profile(log)})
+    cluster.answer(effect_of(plan, JOB_LOG.name), {"element": first_profile(log)})
     cluster.settle(TEMPLATES, name)
 
 
@@ -43,12 +44,12 @@ def discover(cluster: DiscoveryCluster, name: str) -> None:
 def test_a_new_model_asks_for_its_image() -> None:
     cluster = discovery_cluster(model())
     plan = cluster.run(MODELS, "qwen")
-    effect = effect_of(plan, EffectKind.IMAGE_INSPECTION)
+    effect = effect_of(plan, IMAGE_INSPECTION.name)
     assert effect.params == {"image": IMAGE, "namespace": "ml", "secrets": [], "serviceAccount": "default"}
     assert not plan.children
     assert (cluster.status(MODELS, "qwen"), plan.events, plan.requeue_after) == ({}, (), 2)
     cluster.later(2)
-    assert effect_of(cluster.run(MODELS, "qwen"), EffectKind.IMAGE_INSPECTION) == effect
+    assert effect_of(cluster.run(MODELS, "qwen"), IMAGE_INSPECTION.name) == effect
     assert cluster.value(MODELS, "qwen") == "Progressing"
     assert cluster.condition(MODELS, "qwen", "RuntimeConfigReady") == ("True", "DefaultConfigNotFound")
     assert cluster.condition(MODELS, "qwen", "ServiceTemplatesReady") == ("False", "AwaitingMetadata")

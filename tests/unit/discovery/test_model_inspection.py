@@ -7,7 +7,7 @@ import pytest
 from support.builders import make
 from support.discovery_cache import SYSTEM, DiscoveryCluster, cluster_model, discovery_cluster, effect_of, model
 
-from aim_discovery.effect_kinds import EffectKind
+from aim_discovery.image_effects import IMAGE_INSPECTION, PULL_SECRETS
 from aim_discovery.models.inspection import RetrySchedule, is_transient
 from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_MODEL
 from aim_domain.parts import CLUSTER_MODELS, CLUSTER_RUNTIME_CONFIGS, CLUSTER_TEMPLATES, MODELS, TEMPLATES
@@ -15,7 +15,7 @@ from aim_local.registry.images import find_image
 from controller_runtime import FACTS, Category, ClassifiedError
 from controller_runtime.kinds import NAMESPACE
 
-IMAGES = EffectKind.IMAGE_INSPECTION
+IMAGES = IMAGE_INSPECTION.name
 
 
 def refused(cluster: DiscoveryCluster, reason: str) -> None:
@@ -115,14 +115,14 @@ def test_an_image_that_is_no_reference_fails_the_model_without_any_access() -> N
 @pytest.mark.spec("DI-072", "DI-073", "DI-075", "FW-096", "AC-18")
 def test_a_missing_pull_secret_fails_the_model_until_it_appears() -> None:
     cluster = discovery_cluster(model(imagePullSecrets=[{"name": "registry"}]))
-    first = effect_of(cluster.run(MODELS, "qwen"), EffectKind.PULL_SECRETS)
+    first = effect_of(cluster.run(MODELS, "qwen"), PULL_SECRETS.name)
     assert first.params == {"namespace": "ml", "secrets": ["registry"]}
     cluster.answer(first, {"versions": {"registry": None}})
     plan = cluster.settle(MODELS, "qwen")
     assert cluster.value(MODELS, "qwen") == "Failed"
     assert cluster.condition(MODELS, "qwen", "ImageMetadataReady") == ("False", "SecretNotFound")
     assert cluster.condition(MODELS, "qwen", "ConfigValid") == ("False", "ReferenceNotFound")
-    again = effect_of(plan, EffectKind.PULL_SECRETS)
+    again = effect_of(plan, PULL_SECRETS.name)
     assert again.not_before == cluster.now + timedelta(seconds=60)
     cluster.later(60)
     cluster.answer(again, {"versions": {"registry": "uid/1"}})
@@ -144,14 +144,14 @@ def test_secrets_are_read_where_an_object_names_them_and_nowhere_else() -> None:
 @pytest.mark.spec("DI-075", "FW-096")
 def test_a_changed_secret_allows_a_new_attempt_at_once_and_reading_it_again_does_not() -> None:
     cluster = discovery_cluster(model(imagePullSecrets=[{"name": "registry"}]))
-    secrets = effect_of(cluster.run(MODELS, "qwen"), EffectKind.PULL_SECRETS)
+    secrets = effect_of(cluster.run(MODELS, "qwen"), PULL_SECRETS.name)
     cluster.answer(secrets, {"versions": {"registry": "uid/1"}})
     refusal = ClassifiedError(Category.INFRASTRUCTURE, "ImagePullAuthFailure", "no")
     cluster.answer(effect_of(cluster.run(MODELS, "qwen"), IMAGES), failure=refusal)
     plan = cluster.settle(MODELS, "qwen")
     waiting = effect_of(plan, IMAGES)
     assert waiting.not_before is not None
-    assert effect_of(plan, EffectKind.PULL_SECRETS).not_before == cluster.now + timedelta(seconds=60)
+    assert effect_of(plan, PULL_SECRETS.name).not_before == cluster.now + timedelta(seconds=60)
     cluster.answer(secrets, {"versions": {"registry": "uid/1"}})
     assert effect_of(cluster.run(MODELS, "qwen"), IMAGES) == waiting
     cluster.answer(secrets, {"versions": {"registry": "uid/2"}})
@@ -161,7 +161,7 @@ def test_a_changed_secret_allows_a_new_attempt_at_once_and_reading_it_again_does
 @pytest.mark.spec("DI-074")
 def test_an_unreadable_secret_is_an_infrastructure_error() -> None:
     cluster = discovery_cluster(model(imagePullSecrets=[{"name": "registry"}]))
-    effect = effect_of(cluster.run(MODELS, "qwen"), EffectKind.PULL_SECRETS)
+    effect = effect_of(cluster.run(MODELS, "qwen"), PULL_SECRETS.name)
     cluster.answer(effect, failure=ClassifiedError(Category.INFRASTRUCTURE, "SecretAccessFailed", "no"))
     cluster.run(MODELS, "qwen")
     cluster.later(10)

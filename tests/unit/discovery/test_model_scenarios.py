@@ -15,7 +15,7 @@ from support.discovery_cache import (
     template,
 )
 
-from aim_discovery.effect_kinds import EffectKind
+from aim_discovery.image_effects import IMAGE_INSPECTION
 from aim_discovery.models.custom_merge import merge_hardware
 from aim_discovery.models.desired_templates import desired_templates
 from aim_discovery.models.expectation import DiscoveryFlags, Expectation, templates_component
@@ -36,7 +36,7 @@ DUMMY = "amdenterpriseai/aim-dummy:0.1.0"
 
 def inspected(cluster: DiscoveryCluster, labels: JsonObject | None = None, name: str = "qwen") -> None:
     """Let the registry answer, and everything settle."""
-    effect = effect_of(cluster.run(MODELS, name), EffectKind.IMAGE_INSPECTION)
+    effect = effect_of(cluster.run(MODELS, name), IMAGE_INSPECTION.name)
     cluster.answer(effect, {"labels": labels or {}})
     settle(cluster, name)
 
@@ -163,7 +163,7 @@ def test_an_image_that_can_not_be_pulled_blocks_a_custom_model_too() -> None:
     cluster = discovery_cluster(given, manual)
     plan = cluster.run(MODELS, "qwen")
     assert plan.children == (), "not before the first answer"
-    effect = effect_of(plan, EffectKind.IMAGE_INSPECTION)
+    effect = effect_of(plan, IMAGE_INSPECTION.name)
     cluster.answer(effect, failure=ClassifiedError(Category.INFRASTRUCTURE, "ImageNotFound", "no"))
     for _ in range(2):
         cluster.run(MODELS, "qwen")

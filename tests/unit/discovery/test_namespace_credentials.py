@@ -5,7 +5,7 @@ from support.builders import NAMESPACE, make
 from support.discovery_cache import cluster_model, discovery_cluster, effect_of, model, template
 from support.old_objects import NAMESPACE_CONFIG
 
-from aim_discovery.effect_kinds import EffectKind
+from aim_discovery.image_effects import IMAGE_INSPECTION, PULL_SECRETS
 from aim_domain.kinds import AIM_NAMESPACE_CONFIG
 from aim_domain.parts import CLUSTER_MODELS, MODELS, TEMPLATES
 
@@ -38,14 +38,14 @@ def test_an_image_is_read_with_the_namespace_s_pull_secrets() -> None:
     twice = [{"name": "own"}, {"name": "my-regcred"}]
     cluster = discovery_cluster(model(imagePullSecrets=twice), OF_NAMESPACE)
     names = ["own", "my-regcred", "another-secret"]
-    asked = effect_of(cluster.run(MODELS, "qwen"), EffectKind.PULL_SECRETS)
+    asked = effect_of(cluster.run(MODELS, "qwen"), PULL_SECRETS.name)
     assert asked.params == {"namespace": NAMESPACE, "secrets": names}
     cluster.answer(asked, {"versions": dict.fromkeys(names, "1")})
-    reading = effect_of(cluster.run(MODELS, "qwen"), EffectKind.IMAGE_INSPECTION)
+    reading = effect_of(cluster.run(MODELS, "qwen"), IMAGE_INSPECTION.name)
     assert reading.params["secrets"] == names
 
 
 @pytest.mark.spec("RC-151")
 def test_a_cluster_model_knows_no_namespace() -> None:
     plan = discovery_cluster(cluster_model(), OF_NAMESPACE).run(CLUSTER_MODELS, "qwen", "")
-    assert effect_of(plan, EffectKind.IMAGE_INSPECTION).params["secrets"] == []
+    assert effect_of(plan, IMAGE_INSPECTION.name).params["secrets"] == []

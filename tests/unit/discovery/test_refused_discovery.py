@@ -16,7 +16,7 @@ from support.discovery_cache import (
     template,
 )
 
-from aim_discovery.effect_kinds import EffectKind
+from aim_discovery.image_effects import PULL_SECRETS
 from aim_domain.parts import CLUSTER_TEMPLATES, DISCOVERY_JOBS, DISCOVERY_PODS, TEMPLATES
 from aim_domain.pods.facts import POD_LOG
 from controller_runtime import Category, ClassifiedError
@@ -31,14 +31,14 @@ def refused(line: str = "Cannot access gated repo x", **spec: Any) -> tuple[Disc
     cluster.settle(TEMPLATES, "tpl")
     cluster.put(DISCOVERY_PODS, cluster.job_pod(job.name, "Failed", terminated("discovery", 1)))
     cluster.end_job(job.name, "Failed", "BackoffLimitExceeded")
-    cluster.answer(effect_of(cluster.run(TEMPLATES, "tpl"), POD_LOG), {"tail": line})
+    cluster.answer(effect_of(cluster.run(TEMPLATES, "tpl"), POD_LOG.name), {"tail": line})
     cluster.run(TEMPLATES, "tpl")
     return cluster, job.name
 
 
 def read(cluster: DiscoveryCluster, version: str | None) -> timedelta | None:
     """Let the Secrets be read; how long that had to wait."""
-    effect = effect_of(cluster.run(TEMPLATES, "tpl"), EffectKind.PULL_SECRETS)
+    effect = effect_of(cluster.run(TEMPLATES, "tpl"), PULL_SECRETS.name)
     wait = None if effect.not_before is None else effect.not_before - cluster.now
     cluster.until(effect.not_before or cluster.now)
     versions = dict.fromkeys(effect.params["secrets"], version)
@@ -48,7 +48,7 @@ def read(cluster: DiscoveryCluster, version: str | None) -> timedelta | None:
 
 def refuse_reading(cluster: DiscoveryCluster) -> None:
     """Let the next reading of the Secrets fail."""
-    effect = effect_of(cluster.run(TEMPLATES, "tpl"), EffectKind.PULL_SECRETS)
+    effect = effect_of(cluster.run(TEMPLATES, "tpl"), PULL_SECRETS.name)
     cluster.until(effect.not_before or cluster.now)
     message = "Secret ml/registry cannot be read: forbidden"
     cluster.answer(effect, failure=ClassifiedError(Category.INFRASTRUCTURE, "SecretAccessFailed", message))
@@ -57,7 +57,7 @@ def refuse_reading(cluster: DiscoveryCluster) -> None:
 @pytest.mark.spec("FW-096", "DI-301", "DI-303", "DI-360")
 def test_a_corrected_secret_is_tried_at_once() -> None:
     cluster, job = refused(env=TOKEN)
-    effect = effect_of(cluster.run(TEMPLATES, "tpl"), EffectKind.PULL_SECRETS)
+    effect = effect_of(cluster.run(TEMPLATES, "tpl"), PULL_SECRETS.name)
     assert effect.params == {"namespace": "ml", "secrets": ["hf", "registry"]}
     assert read(cluster, "uid/1") is None
     assert cluster.value(TEMPLATES, "tpl") == "Failed"
@@ -96,7 +96,7 @@ def test_secrets_of_other_failures_are_not_read() -> None:
 def test_a_secret_that_can_not_be_read_is_tried_again_and_said() -> None:
     cluster, _ = refused()
     refuse_reading(cluster)
-    again = effect_of(cluster.run(TEMPLATES, "tpl"), EffectKind.PULL_SECRETS)
+    again = effect_of(cluster.run(TEMPLATES, "tpl"), PULL_SECRETS.name)
     assert again.not_before == cluster.now + timedelta(seconds=60)
     assert cluster.value(TEMPLATES, "tpl") == "Failed"
     assert cluster.condition(TEMPLATES, "tpl", "AuthValid") == ("False", "AuthError")
@@ -131,6 +131,8 @@ def test_secrets_of_a_cluster_template_are_those_of_the_operator() -> None:
     pod = cluster.job_pod(job.name, "Failed", terminated("discovery", 1), namespace=SYSTEM)
     cluster.put(DISCOVERY_PODS, pod)
     cluster.end_job(job.name, "Failed", "BackoffLimitExceeded", namespace=SYSTEM)
-    cluster.answer(effect_of(cluster.run(CLUSTER_TEMPLATES, "tpl"), POD_LOG), {"tail": "Cannot access gated repo x"})
-    effect = effect_of(cluster.settle(CLUSTER_TEMPLATES, "tpl"), EffectKind.PULL_SECRETS)
+    cluster.answer(
+        effect_of(cluster.run(CLUSTER_TEMPLATES, "tpl"), POD_LOG.name), {"tail": "Cannot access gated repo x"}
+    )
+    effect = effect_of(cluster.settle(CLUSTER_TEMPLATES, "tpl"), PULL_SECRETS.name)
     assert effect.params == {"namespace": SYSTEM, "secrets": ["registry"]}

@@ -13,7 +13,7 @@ from support.discovery_cache import (
 )
 
 from aim_discovery.cloning.clones import clone, clone_name, clones_of
-from aim_discovery.effect_kinds import EffectKind
+from aim_discovery.templates.job_log import JOB_LOG
 from aim_domain.parts import CLUSTER_TEMPLATES
 from controller_runtime import JsonObject
 
@@ -105,7 +105,7 @@ def discovered_clone() -> tuple[DiscoveryCluster, JsonObject]:
     cluster.settle(CLUSTER_TEMPLATES, "tpl-mi308x")
     cluster.end_job(job.name, namespace=SYSTEM)
     profile = {"metadata": {"gpu": "MI300X", "gpu_count": 1}}
-    log = effect_of(cluster.run(CLUSTER_TEMPLATES, "tpl-mi308x"), EffectKind.JOB_LOG)
+    log = effect_of(cluster.run(CLUSTER_TEMPLATES, "tpl-mi308x"), JOB_LOG.name)
     cluster.answer(log, {"element": {"profile": profile, "models": []}})
     cluster.settle(CLUSTER_TEMPLATES, "tpl-mi308x")
     return cluster, job.body

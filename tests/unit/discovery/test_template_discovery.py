@@ -20,8 +20,8 @@ from support.discovery_cache import (
     template,
 )
 
-from aim_discovery.effect_kinds import EffectKind
 from aim_discovery.templates.attempts import backoff
+from aim_discovery.templates.job_log import JOB_LOG
 from aim_discovery.templates.slots import place
 from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, KAIWO_CONFIG
 from aim_domain.parts import (
@@ -60,7 +60,7 @@ def discovered(**spec: Any) -> DiscoveryCluster:
     """A template that is ready."""
     cluster, job = started(**spec)
     cluster.end_job(job)
-    cluster.answer(effect_of(cluster.run(TEMPLATES, "tpl"), EffectKind.JOB_LOG), {"element": ELEMENT})
+    cluster.answer(effect_of(cluster.run(TEMPLATES, "tpl"), JOB_LOG.name), {"element": ELEMENT})
     cluster.settle(TEMPLATES, "tpl")
     cluster.remove(DISCOVERY_JOBS, job)
     assert cluster.value(TEMPLATES, "tpl") == "Ready"
@@ -275,7 +275,7 @@ def test_the_log_of_a_failed_pod_decides_why_the_attempt_failed() -> None:
     cluster.end_job(job, "Failed", "BackoffLimitExceeded")
     plan = cluster.settle(TEMPLATES, "tpl")
     assert cluster.value(TEMPLATES, "tpl") == "Progressing"
-    cluster.answer(effect_of(plan, POD_LOG), {"tail": "Cannot access gated repo x"})
+    cluster.answer(effect_of(plan, POD_LOG.name), {"tail": "Cannot access gated repo x"})
     cluster.settle(TEMPLATES, "tpl")
     assert cluster.value(TEMPLATES, "tpl") == "Failed"
     assert cluster.condition(TEMPLATES, "tpl", "AuthValid") == ("False", "AuthError")
@@ -330,7 +330,7 @@ def test_the_events_of_a_pending_pod_say_what_it_waits_for() -> None:
     assert cluster.condition(TEMPLATES, "tpl", "DiscoveryPodsReady") is None, "most pods are not pending for long"
     assert (plan.requeue_after, plan.effects) == (2, ())
     cluster.later(2)
-    effect = effect_of(cluster.settle(TEMPLATES, "tpl"), POD_EVENTS)
+    effect = effect_of(cluster.settle(TEMPLATES, "tpl"), POD_EVENTS.name)
     assert effect.not_before == cluster.now
     assert cluster.condition(TEMPLATES, "tpl", "DiscoveryPodsReady") == ("False", "PodsPending")
     about = {"lastTimestamp": "2026-11-21T12:00:01Z", "involvedObject": {"uid": pending["metadata"]["uid"]}}
@@ -338,7 +338,7 @@ def test_the_events_of_a_pending_pod_say_what_it_waits_for() -> None:
     plan = cluster.settle(TEMPLATES, "tpl")
     assert cluster.condition(TEMPLATES, "tpl", "DiscoveryPodsReady") == ("False", "FailedMount")
     assert cluster.value(TEMPLATES, "tpl") == "Pending"
-    assert effect_of(plan, POD_EVENTS).not_before == cluster.now + timedelta(seconds=10)
+    assert effect_of(plan, POD_EVENTS.name).not_before == cluster.now + timedelta(seconds=10)
 
 
 @pytest.mark.spec("DI-258", "DI-286", "FW-013")
@@ -354,7 +354,7 @@ def test_what_is_replaced_at_once_is_not_written() -> None:
     cluster.end_job(job)
     plan = cluster.run(TEMPLATES, "tpl")
     assert (plan.status, plan.events) == (None, ())
-    effect = effect_of(plan, EffectKind.JOB_LOG)
+    effect = effect_of(plan, JOB_LOG.name)
     cluster.answer(effect, failure=ClassifiedError(Category.INFRASTRUCTURE, "X", "no pod"))
     cluster.run(TEMPLATES, "tpl")
     assert cluster.condition(TEMPLATES, "tpl", "DiscoveryJobReady") == ("False", "ReadingResult")
@@ -365,7 +365,7 @@ def test_what_refuses_the_pod_of_a_discovery_is_quoted() -> None:
     cluster, job = started()
     assert cluster.settle(TEMPLATES, "tpl").requeue_after == 5
     cluster.later(5)
-    effect = effect_of(cluster.settle(TEMPLATES, "tpl"), POD_EVENTS)
+    effect = effect_of(cluster.settle(TEMPLATES, "tpl"), POD_EVENTS.name)
     about = {"lastTimestamp": "2026-11-21T12:00:01Z", "involvedObject": {"uid": cluster.uid(DISCOVERY_JOBS, job)}}
     words = "failed quota: team: must specify limits.cpu"
     refused = {**make(EVENT, "e"), "reason": "FailedCreate", "message": words, "type": "Warning", **about}
@@ -402,7 +402,7 @@ def test_the_result_is_read_when_the_pod_has_ended() -> None:
     cluster, job = started()
     cluster.put(DISCOVERY_PODS, cluster.job_pod(job, "Succeeded"))
     plan = cluster.run(TEMPLATES, "tpl")
-    cluster.answer(effect_of(plan, EffectKind.JOB_LOG), {"element": ELEMENT})
+    cluster.answer(effect_of(plan, JOB_LOG.name), {"element": ELEMENT})
     cluster.settle(TEMPLATES, "tpl")
     assert cluster.value(TEMPLATES, "tpl") == "Ready"
 
@@ -412,7 +412,7 @@ def test_the_status_of_another_job_is_replaced_before_its_result_is_read() -> No
     cluster = discovery_cluster(model(), template())
     (child,) = cluster.run(TEMPLATES, "tpl").children
     cluster.end_job(child.name)
-    effect = effect_of(cluster.run(TEMPLATES, "tpl"), EffectKind.JOB_LOG)
+    effect = effect_of(cluster.run(TEMPLATES, "tpl"), JOB_LOG.name)
     assert effect.key == cluster.uid(DISCOVERY_JOBS, child.name)
     assert cluster.status(TEMPLATES, "tpl")["discoveryJob"]["name"] == child.name
 
@@ -432,7 +432,7 @@ def test_the_status_of_another_job_is_replaced_before_its_result_is_read() -> No
 def test_unusable_output_is_a_failed_attempt(outcome: JsonObject) -> None:
     cluster, job = started()
     cluster.end_job(job)
-    cluster.answer(effect_of(cluster.run(TEMPLATES, "tpl"), EffectKind.JOB_LOG), outcome)
+    cluster.answer(effect_of(cluster.run(TEMPLATES, "tpl"), JOB_LOG.name), outcome)
     cluster.settle(TEMPLATES, "tpl")
     assert cluster.value(TEMPLATES, "tpl") == "Failed"
     assert cluster.condition(TEMPLATES, "tpl", "DiscoveryJobReady") == ("False", "InvalidDiscoveryOutput")
@@ -445,8 +445,8 @@ def test_a_result_is_read_again_until_the_job_is_gone() -> None:
     cluster, job = started()
     cluster.end_job(job)
     failure = ClassifiedError(Category.INFRASTRUCTURE, "ResultUnreadable", "no succeeded pod")
-    cluster.answer(effect_of(cluster.run(TEMPLATES, "tpl"), EffectKind.JOB_LOG), failure=failure)
-    again = effect_of(cluster.settle(TEMPLATES, "tpl"), EffectKind.JOB_LOG)
+    cluster.answer(effect_of(cluster.run(TEMPLATES, "tpl"), JOB_LOG.name), failure=failure)
+    again = effect_of(cluster.settle(TEMPLATES, "tpl"), JOB_LOG.name)
     assert again.not_before == cluster.now + timedelta(seconds=5)
     cluster.remove(DISCOVERY_JOBS, job)
     cluster.run(TEMPLATES, "tpl")

@@ -111,7 +111,7 @@ def test_every_failure_is_tried_again_after_a_minute(line: str, reason: str, val
     cluster, job = started()
     cluster.put(DISCOVERY_PODS, cluster.job_pod(job, "Failed", terminated("discovery", 1)))
     cluster.end_job(job, "Failed", "BackoffLimitExceeded")
-    cluster.answer(effect_of(cluster.run(TEMPLATES, "tpl"), POD_LOG), {"tail": line})
+    cluster.answer(effect_of(cluster.run(TEMPLATES, "tpl"), POD_LOG.name), {"tail": line})
     for _ in range(2):
         cluster.run(TEMPLATES, "tpl")
         cluster.later(10)

@@ -16,7 +16,7 @@ from support.discovery_cache import (
 )
 from support.template_jobs import ELEMENT, finish, new_jobs, started
 
-from aim_discovery.effect_kinds import EffectKind
+from aim_discovery.templates.job_log import JOB_LOG
 from aim_discovery.templates.output import InvalidOutputError, profile_and_sources
 from aim_domain.parts import CLUSTER_MODELS, CLUSTER_TEMPLATES, DISCOVERY_JOBS, DISCOVERY_PODS, MODELS, NODES, TEMPLATES
 from controller_runtime import timestamp
@@ -146,7 +146,7 @@ def test_namesakes_of_both_scopes_use_their_own_jobs() -> None:
     # Equal inputs give equal names: the second template meets the Job of the first, and does not take it for its own.
     assert cluster.failure(CLUSTER_TEMPLATES, "tpl").reason == "AlreadyExists"
     cluster.end_job(first.name, namespace=SYSTEM)
-    assert [one.kind for one in cluster.run(TEMPLATES, "tpl", SYSTEM).effects] == [EffectKind.JOB_LOG]
+    assert [one.kind for one in cluster.run(TEMPLATES, "tpl", SYSTEM).effects] == [JOB_LOG.name]
     cluster.effects.clear()
     assert cluster.failure(CLUSTER_TEMPLATES, "tpl").reason == "AlreadyExists"
     assert cluster.effects == {}, "it reads no result of another's Job"
@@ -164,7 +164,7 @@ def test_a_job_that_ended_while_nobody_looked_is_read_and_not_repeated() -> None
     cluster.end_job(child.name)
     plan = cluster.run(TEMPLATES, "tpl")
     assert plan.children == ()
-    cluster.answer(effect_of(plan, EffectKind.JOB_LOG), {"element": ELEMENT})
+    cluster.answer(effect_of(plan, JOB_LOG.name), {"element": ELEMENT})
     cluster.settle(TEMPLATES, "tpl")
     assert cluster.value(TEMPLATES, "tpl") == "Ready"
 

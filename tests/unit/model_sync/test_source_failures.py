@@ -24,7 +24,8 @@ from support.model_sources import (
 from support.woken import Awake
 
 from aim_domain.parts import CLUSTER_MODELS, MODEL_SOURCES
-from aim_model_sync.effect_kinds import PULL_SECRETS, SERVICE_NAME, SYNC
+from aim_model_sync import SERVICE_NAME
+from aim_model_sync.sync import PULL_SECRETS, SYNC
 from controller_runtime import Category, ClassifiedError, Key
 from controller_runtime.testing import NOW
 
@@ -148,7 +149,7 @@ def test_a_changed_secret_brings_a_sync() -> None:
     scene = AtWork(source(syncing(), spec={"imagePullSecrets": [{"name": "pull"}]})).synced(result)
     plan = scene.reconcile()
     assert [(effect.kind, effect.not_before) for effect in plan.effects] == [
-        (PULL_SECRETS, FINISHED + timedelta(seconds=60))
+        (PULL_SECRETS.name, FINISHED + timedelta(seconds=60))
     ]
     scene.carry_out()
 
@@ -156,17 +157,18 @@ def test_a_changed_secret_brings_a_sync() -> None:
         about = {"secrets": [{"name": "pull", "uid": version, "resourceVersion": version}]}
         key = scene.obj["metadata"]["uid"]
         scene.cache.put(
-            facts_part(), fact(SERVICE_NAME, PULL_SECRETS, key, scene.obj, MODEL_SOURCES, outcome=about, observed=when)
+            facts_part(),
+            fact(SERVICE_NAME, PULL_SECRETS.name, key, scene.obj, MODEL_SOURCES, outcome=about, observed=when),
         )
 
     unchanged, changed = FINISHED + timedelta(seconds=60), FINISHED + timedelta(seconds=120)
     seen("", unchanged)
     waiting = scene.reconcile(unchanged)
-    assert [effect.kind for effect in waiting.effects] == [PULL_SECRETS]
+    assert [effect.kind for effect in waiting.effects] == [PULL_SECRETS.name]
     seen("7", changed)
     soon = scene.reconcile(changed)
     assert (soon.effects, soon.requeue_after) == ((), 5.0)
-    assert [effect.kind for effect in scene.reconcile(changed + timedelta(seconds=5)).effects] == [SYNC]
+    assert [effect.kind for effect in scene.reconcile(changed + timedelta(seconds=5)).effects] == [SYNC.name]
 
 
 @pytest.mark.spec("MS-235", "MS-296", "MS-309", "MS-P37")
@@ -246,7 +248,7 @@ def test_a_sync_that_could_not_ask_kubernetes_is_tried_again() -> None:
     scene = AtWork(source(syncing()))
     body = fact(
         SERVICE_NAME,
-        SYNC,
+        SYNC.name,
         scene.obj["metadata"]["uid"],
         scene.obj,
         MODEL_SOURCES,
@@ -259,4 +261,4 @@ def test_a_sync_that_could_not_ask_kubernetes_is_tried_again() -> None:
     assert cond(plan, "DependenciesReachable") == ("False", "InfrastructureError")
     assert plan.requeue_after is not None
     assert 25 <= plan.requeue_after <= 33
-    assert [effect.kind for effect in scene.carry_out().reconcile(NOW + timedelta(seconds=40)).effects] == [SYNC]
+    assert [effect.kind for effect in scene.carry_out().reconcile(NOW + timedelta(seconds=40)).effects] == [SYNC.name]

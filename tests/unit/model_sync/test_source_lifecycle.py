@@ -24,8 +24,8 @@ from support.woken import woken
 from aim_domain import AIMClusterModelSource
 from aim_domain.kinds import AIM_CLUSTER_MODEL_SOURCE
 from aim_domain.parts import CLUSTER_MODELS, MODEL_SOURCES
-from aim_model_sync.effect_kinds import SYNC
 from aim_model_sync.outcome import SyncOutcome
+from aim_model_sync.sync import SYNC
 from controller_runtime import Change, JsonObject, Key
 from controller_runtime.log.wire.version import Entry, Version
 from controller_runtime.testing import NOW
@@ -52,7 +52,7 @@ def test_after_a_restart_without_facts_the_schedule_comes_from_the_status() -> N
     assert plan.requeue_after is not None
     assert 590 <= plan.requeue_after <= 670
     late = Scene(source(stored)).reconcile(NOW + timedelta(hours=3))
-    assert [effect.kind for effect in late.effects] == [SYNC]
+    assert [effect.kind for effect in late.effects] == [SYNC.name]
     assert late.effects[0].not_before is not None
 
 

@@ -20,7 +20,7 @@ from support.model_sources import (
 
 from aim_domain.kinds import AIM_CLUSTER_MODEL_SOURCE, AIM_CLUSTER_RUNTIME_CONFIG
 from aim_domain.parts import CLUSTER_MODELS, MODEL_SOURCES
-from aim_model_sync.effect_kinds import SYNC
+from aim_model_sync.sync import SYNC
 from controller_runtime import Child, JsonObject, Plan, WriteMode
 from controller_runtime.testing import NOW
 
@@ -185,7 +185,7 @@ def test_a_concluded_source_waits_and_writes_nothing() -> None:
     assert (plan.children, plan.status, plan.events, plan.effects) == ((), None, (), ())
     later = NOW + timedelta(minutes=62)
     resync = scene.reconcile(later)
-    assert [effect.kind for effect in resync.effects] == [SYNC]
+    assert [effect.kind for effect in resync.effects] == [SYNC.name]
     assert cond(resync, "Ready") == ("True", "AllComponentsReady")
     assert cond(resync, "Syncing") == ("True", "SyncInProgress")
     assert resync.events == ()

@@ -4,8 +4,7 @@ import pytest
 
 from aim_model_sync.candidates import FoundImages
 from aim_model_sync.codes import SelectorError
-from aim_model_sync.effect_kinds import SyncParams
-from aim_model_sync.effects.sync import Evaluated, Evaluation, UncleanSyncs
+from aim_model_sync.sync import Evaluated, Evaluation, SyncParams, UncleanSyncs
 from oci_registry import RegistryErrorCode, Repository
 
 

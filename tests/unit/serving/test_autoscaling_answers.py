@@ -26,8 +26,7 @@ from support.serving import (
 )
 
 from aim_domain.parts import SERVICES
-from aim_serving.autoscaling import SCALER_REPORT
-from aim_serving.effects.autoscaling import complaints
+from aim_serving.autoscaling import SCALER_REPORT, complaints
 from controller_runtime import FACTS, Category, ClassifiedError, JsonObject
 from controller_runtime.testing import NOW
 
@@ -72,13 +71,13 @@ def test_why_keda_makes_no_autoscaler() -> None:
     first = plan_for(cache)
     assert message_of(first, "HPAReady").endswith("does not exist yet")
     (effect,) = first.effects
-    assert (effect.kind, effect.params["name"]) == (SCALER_REPORT, f"{WORKLOAD}-predictor")
+    assert (effect.kind, effect.params["name"]) == (SCALER_REPORT.name, f"{WORKLOAD}-predictor")
     assert effect.not_before == EARLIER + timedelta(seconds=10)
     before = EARLIER - timedelta(hours=1)
     behind = plan_for(cache, now=before).effects[0].not_before
     assert behind == before + timedelta(seconds=10), "a clock behind puts nothing off"
     why = "ScaledObject x: ScaledObjectCheckFailed: no metric specs returned from scalers"
-    cache.put(FACTS, fact("serving", SCALER_REPORT, effect.key, service, SERVICES, outcome={"message": why}))
+    cache.put(FACTS, fact("serving", SCALER_REPORT.name, effect.key, service, SERVICES, outcome={"message": why}))
     reported = plan_for(cache)
     assert condition_of(reported, "HPAReady") == ("False", "HPANotFound")
     assert message_of(reported, "HPAReady").endswith(f"does not exist yet; {why}")
@@ -88,14 +87,14 @@ def test_why_keda_makes_no_autoscaler() -> None:
     assert untrue == {"HPAReady", "Ready"}, "KEDA shows nowhere else"
     assert [one.not_before for one in reported.effects] == [NOW + timedelta(seconds=30)]
     refused = ClassifiedError(Category.INFRASTRUCTURE, "ScalerNotRead", "ScaledObject team/x cannot be read: 403")
-    cache.put(FACTS, fact("serving", SCALER_REPORT, effect.key, service, SERVICES, failure=refused))
+    cache.put(FACTS, fact("serving", SCALER_REPORT.name, effect.key, service, SERVICES, failure=refused))
     assert message_of(plan_for(cache), "HPAReady").endswith(
         "does not exist yet; ScaledObject team/x cannot be read: 403"
     )
     for spec in (BOUNDS, {"replicas": 2}):
         other, *rest = around(**spec)
         plan = plan_for(serving_cache(other, *rest, workload(other), predictor_pod("Running", ready=True)))
-        assert SCALER_REPORT not in {one.kind for one in plan.effects}, "KEDA has nothing to do with it"
+        assert SCALER_REPORT.name not in {one.kind for one in plan.effects}, "KEDA has nothing to do with it"
 
 
 @pytest.mark.spec("SV-283")

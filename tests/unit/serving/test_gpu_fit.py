@@ -24,8 +24,7 @@ from support.serving import (
 
 from aim_domain.parts import NODES, SERVICES
 from aim_domain.pods.facts import POD_EVENTS
-from aim_serving.effects.gpu_free import gpus_held
-from aim_serving.gpu import GPU_FREE, MOST_NODES
+from aim_serving.gpu import GPU_FREE, MOST_NODES, gpus_held
 from aim_serving.service import SERVICE_RECONCILER
 from controller_runtime import FACTS, Category, ClassifiedError, Effect, JsonObject
 from controller_runtime.testing import NOW, BuiltCache
@@ -60,7 +59,7 @@ def said_of(cache: BuiltCache) -> str:
 
 
 def readings(cache: BuiltCache) -> list[Effect]:
-    return [one for one in plan_for(cache).effects if one.kind != POD_EVENTS]
+    return [one for one in plan_for(cache).effects if one.kind != POD_EVENTS.name]
 
 
 @pytest.mark.spec("SV-284", "SV-202")
@@ -110,7 +109,7 @@ def test_nothing_is_said_of_nodes_that_nobody_knows() -> None:
 def test_pods_of_nodes_that_are_large_enough_are_read_while_a_pod_waits() -> None:
     cache = waiting(SHORT, sized("a", 8), sized("b", 3), sized("c", 4), sized("d", 8, unschedulable=True))
     (first,) = readings(cache)
-    assert (first.kind, first.key, first.not_before) == (GPU_FREE, SERVICE["metadata"]["uid"], None)
+    assert (first.kind, first.key, first.not_before) == (GPU_FREE.name, SERVICE["metadata"]["uid"], None)
     assert first.params == {"resource": "amd.com/gpu", "allocatable": {"a": 8, "c": 4}, "isAll": True}
     found(cache, {"a": 3, "c": 0})
     (again,) = readings(cache)
@@ -123,7 +122,7 @@ def found(cache: BuiltCache, free: dict[str, int], *, is_all: bool = True, age: 
     outcome = {"resource": "amd.com/gpu", "allocatable": dict.fromkeys(free, has), "isAll": is_all, "free": free}
     observed = NOW - timedelta(seconds=age)
     key = SERVICE["metadata"]["uid"]
-    cache.put(FACTS, fact("serving", GPU_FREE, key, SERVICE, SERVICES, outcome=outcome, observed=observed))
+    cache.put(FACTS, fact("serving", GPU_FREE.name, key, SERVICE, SERVICES, outcome=outcome, observed=observed))
 
 
 @pytest.mark.spec("SV-287")
@@ -168,7 +167,7 @@ def test_what_is_not_known_now_is_not_reported() -> None:
     assert said_of(cache) == usual
     refused = ClassifiedError(Category.INFRASTRUCTURE, "PodsNotListed", "no answer")
     key = SERVICE["metadata"]["uid"]
-    cache.put(FACTS, fact("serving", GPU_FREE, key, SERVICE, SERVICES, failure=refused))
+    cache.put(FACTS, fact("serving", GPU_FREE.name, key, SERVICE, SERVICES, failure=refused))
     assert said_of(cache) == usual
 
 

@@ -185,7 +185,7 @@ def test_pending_pods(events: list[tuple[str, str]], reason: str, value: str) ->
     plan = plan_for(running(pod, pod_events(SERVICE, pod, *events), ready=None))
     assert (condition_of(plan, "InferenceServicePodsReady"), overall(plan)) == (("False", reason), value)
     (effect,) = plan.effects
-    assert effect.kind == POD_EVENTS
+    assert effect.kind == POD_EVENTS.name
     assert effect.not_before == NOW + timedelta(seconds=10)
 
 
@@ -212,7 +212,7 @@ def test_failed_and_crashing_pods() -> None:
     plan = plan_for(running(failed, ready=None))
     assert condition_of(plan, "InferenceServicePodsReady") == ("False", "PodFailed")
     (effect,) = plan.effects
-    assert (effect.kind, effect.params["container"]) == (POD_LOG, "kserve-container")
+    assert (effect.kind, effect.params["container"]) == (POD_LOG.name, "kserve-container")
     crashing = predictor_pod("Running", ready=False, containers=[waiting("kserve-container", "CrashLoopBackOff")])
     plan = plan_for(running(crashing, ready=None))
     assert (condition_of(plan, "InferenceServicePodsReady"), overall(plan)) == (
@@ -231,7 +231,7 @@ def test_a_failure_is_reported_once_its_log_is_read() -> None:
     assert condition_of(plan, "InferenceServicePodsReady") == ("False", "NoPods")
     (effect,) = plan.effects
     outcome = {"tail": "An error occurred: s3 answered 403"}
-    cache.put(FACTS, fact("serving", POD_LOG, effect.key, SERVICE, SERVICES, outcome=outcome))
+    cache.put(FACTS, fact("serving", POD_LOG.name, effect.key, SERVICE, SERVICES, outcome=outcome))
     reported = plan_for(cache)
     assert condition_of(reported, "InferenceServicePodsReady") == ("False", "AuthError")
     assert condition_of(reported, "AuthValid") == ("False", "AuthError")
@@ -346,14 +346,14 @@ def test_what_keda_leaves_behind_is_removed() -> None:
     around = [template(), model(), node(), template_cache("qwen3-lat-a04542d9"), predictor_pod("Running", ready=True)]
     cache = serving_cache(SERVICE, was_keda, *around)
     (effect,) = plan_for(cache).effects
-    assert (effect.kind, effect.params["name"]) == (SCALER_REMOVAL, f"{WORKLOAD}-predictor")
-    cache.put(FACTS, fact("serving", SCALER_REMOVAL, effect.key, SERVICE, SERVICES, outcome={"removed": []}))
+    assert (effect.kind, effect.params["name"]) == (SCALER_REMOVAL.name, f"{WORKLOAD}-predictor")
+    cache.put(FACTS, fact("serving", SCALER_REMOVAL.name, effect.key, SERVICE, SERVICES, outcome={"removed": []}))
     assert plan_for(cache).effects == ()
     left_over = autoscaler()
     left_over["metadata"]["name"] = f"keda-hpa-{WORKLOAD}-predictor"
-    assert [one.kind for one in plan_for(running(left_over)).effects] == [SCALER_REMOVAL]
+    assert [one.kind for one in plan_for(running(left_over)).effects] == [SCALER_REMOVAL.name]
     keda = aim_service(template={"name": "qwen3-lat"}, autoScaling={"metrics": [METRIC]})
-    assert [one.kind for one in plan_for(serving_cache(keda, was_keda, *around)).effects] == [SCALER_REPORT]
+    assert [one.kind for one in plan_for(serving_cache(keda, was_keda, *around)).effects] == [SCALER_REPORT.name]
     blocked = aim_service(template={"name": "qwen3-lat"}, runtimeConfigName="missing")
     assert plan_for(serving_cache(blocked, was_keda, *around)).effects == (), "nothing is deleted on doubtful grounds"
 

@@ -90,7 +90,7 @@ def test_a_blocked_pass_looks_at_everything_tells_it_and_writes_nothing() -> Non
     blocked = cache(service(runtimeConfigName="missing"), workload(service()), *failed)
     plan = decided(blocked)
     assert (plan.children, plan.patches, plan.deletes) == ((), (), ())
-    assert {one.kind for one in plan.effects} <= {POD_EVENTS}, "reading is no write"
+    assert {one.kind for one in plan.effects} <= {POD_EVENTS.name}, "reading is no write"
     assert plan.status is not None
     assert condition_of(plan, "RuntimeConfigReady") == ("False", "ReferenceNotFound")
     assert condition_of(plan, "ModelReady") == ("True", "ModelResolved")

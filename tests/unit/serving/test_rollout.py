@@ -86,13 +86,13 @@ def refusal(*, name: str = f"{WORKLOAD}-predictor-7d", reason: str = "FailedCrea
     """The fact that holds Events of ReplicaSets."""
     uid = workload(SERVICE)["metadata"]["uid"]
     about = f"{SERVICE['metadata']['uid']}/{uid}/replicasets"
-    where = fact_key("serving", POD_EVENTS, about)
+    where = fact_key("serving", POD_EVENTS.name, about)
     reported = {"reason": reason, "message": QUOTA, "involvedObject": {"kind": "ReplicaSet", "name": name}}
     return {
         "apiVersion": FACT.api_version,
         "kind": FACT.kind,
         "metadata": {"namespace": where.namespace, "name": where.name, "uid": where.name},
-        "effect": POD_EVENTS,
+        "effect": POD_EVENTS.name,
         "about": about,
         "owner": {"part": "p", "name": "n", "uid": SERVICE["metadata"]["uid"]},
         "observedAt": NOW.isoformat(),
@@ -103,7 +103,7 @@ def refusal(*, name: str = f"{WORKLOAD}-predictor-7d", reason: str = "FailedCrea
 @pytest.mark.spec("SV-321")
 def test_what_refuses_the_pods_of_a_service_is_quoted() -> None:
     unknown = plan_with()
-    (effect,) = [one for one in unknown.effects if one.kind == POD_EVENTS]
+    (effect,) = [one for one in unknown.effects if one.kind == POD_EVENTS.name]
     assert effect.params["selector"] == "involvedObject.kind=ReplicaSet,reason=FailedCreate"
     assert condition_of(unknown, PODS) == ("False", "NoPods")
     plan = plan_with(refusal())
@@ -119,7 +119,7 @@ def test_a_refused_rollout_says_that_the_former_pod_serves_and_a_ready_one_asks_
     plan = plan_with(former(), refusal())
     assert condition_of(plan, PODS) == ("False", "FailedCreate")
     assert "of the former revision still serves" in message_of(plan, PODS)
-    assert not [one for one in plan_with(former(), ready=True).effects if one.kind == POD_EVENTS]
+    assert not [one for one in plan_with(former(), ready=True).effects if one.kind == POD_EVENTS.name]
 
 
 @pytest.mark.spec("SV-320", "CC-353")

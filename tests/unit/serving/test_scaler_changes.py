@@ -127,7 +127,7 @@ def test_every_change_of_who_scales(before: str, after: str) -> None:
 
 
 def removals(plan: Plan) -> list[str]:
-    return [str(one.params["former"]) for one in plan.effects if one.kind == SCALER_REMOVAL]
+    return [str(one.params["former"]) for one in plan.effects if one.kind == SCALER_REMOVAL.name]
 
 
 @pytest.mark.spec("SV-272", "SV-286", "AT-110")
@@ -251,7 +251,7 @@ def resting(after: JsonObject, *others: JsonObject) -> BuiltCache:
 
 
 def awakenings(plan: Plan) -> list[Effect]:
-    return [one for one in plan.effects if one.kind == AWAKENING]
+    return [one for one in plan.effects if one.kind == AWAKENING.name]
 
 
 @pytest.mark.spec("SV-297")
@@ -265,7 +265,7 @@ def test_an_hpa_is_helped_off_zero() -> None:
         "replicas": 2,
     }
     assert effect.not_before == NOW
-    cache.put(FACTS, fact("serving", AWAKENING, effect.key, service(), SERVICES, outcome={"scaled": True}))
+    cache.put(FACTS, fact("serving", AWAKENING.name, effect.key, service(), SERVICES, outcome={"scaled": True}))
     (again,) = awakenings(plan_for(cache))
     assert again.not_before == NOW + timedelta(seconds=30)
 
@@ -312,11 +312,11 @@ def test_a_dry_run_only_tells_of_the_awakening() -> None:
 @pytest.mark.spec("SV-272")
 def test_the_removal_names_the_workload_and_gives_kserve_its_time() -> None:
     cache, plan = changed(BY_KEDA, BY_HPA)
-    [removal] = [one for one in plan.effects if one.kind == SCALER_REMOVAL]
+    [removal] = [one for one in plan.effects if one.kind == SCALER_REMOVAL.name]
     uid = cache.only(INFERENCE_SERVICES)["metadata"]["uid"]
     assert removal.params == {"namespace": TEAM, "name": HPA, "workloadUid": uid, "former": "keda"}
     assert removal.not_before == cache.now + timedelta(seconds=2)
     cache.answer(removal, failure=ClassifiedError(Category.INFRASTRUCTURE, "Broken", "it broke"))
-    [again] = [one for one in plan_for(cache).effects if one.kind == SCALER_REMOVAL]
+    [again] = [one for one in plan_for(cache).effects if one.kind == SCALER_REMOVAL.name]
     assert again.not_before is not None
     assert again.not_before > cache.now + timedelta(seconds=2)

@@ -5,15 +5,38 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from aim_artifacts import SERVICE_NAME
-from controller_runtime import FACTS, ApiModel, Effect, Fact, Items, View, get_fact
+from controller_runtime import (
+    ApiModel,
+    ApiVerb,
+    Category,
+    ClassifiedError,
+    Clients,
+    Effect,
+    EffectError,
+    EffectType,
+    Fact,
+    Items,
+    JsonObject,
+    KubeClient,
+    KubeError,
+    Verb,
+    View,
+    access,
+    classify,
+)
+from controller_runtime.kinds import POD
 
-MOUNTED_CLAIMS: Final = "mounted-claims"
-"""Effect: the claims that the pods of a namespace mount. Its key is the namespace: one reading serves all who ask."""
 _FRESH: Final = timedelta(seconds=10)
 """How long a reading stands for what is."""
 _AGAIN: Final = timedelta(seconds=60)
 """How often it is read again whether a foreign pod still mounts a chosen claim."""
 _FAILED_AGAIN: Final = timedelta(seconds=10)
+
+
+class MountsParams(ApiModel):
+    """The pods of which namespace are looked at."""
+
+    namespace: str
 
 
 class MountedClaims(ApiModel):
@@ -22,10 +45,62 @@ class MountedClaims(ApiModel):
     claims: Items[str] = ()
 
 
+_PAGE: Final = 500
+_MOST_PAGES: Final = 200
+_ENDED: Final = frozenset({"Succeeded", "Failed"})
+
+
+class MountReader:
+    """Runner of `MOUNTED_CLAIMS`."""
+
+    def __init__(self, kube: KubeClient) -> None:
+        self._kube = kube
+
+    async def __call__(self, params: MountsParams) -> MountedClaims:
+        """The claims that pods of a namespace mount which have not ended; a consistent read, page by page.
+
+        Raises:
+            EffectError: the API server does not list them all; an incomplete answer evicts nothing.
+        """
+        namespace = params.namespace
+        found: set[str] = set()
+        token = ""
+        for _ in range(_MOST_PAGES):
+            try:
+                page = await self._kube.list_in_form(POD, claims_mounted, namespace, limit=_PAGE, continue_token=token)
+            except KubeError as error:
+                cause = classify(error, verb=Verb.GET)
+                what = f"the pods of namespace {namespace} cannot be listed: {cause.message}"
+                raise EffectError(ClassifiedError(cause.category, cause.reason, what)) from error
+            found.update(*page.items)
+            token = page.continue_token
+            if not token:
+                return MountedClaims(claims=tuple(sorted(found)))
+        what = f"the list of the pods of namespace {namespace} does not end"
+        raise EffectError(ClassifiedError(Category.INFRASTRUCTURE, "PodsNotListed", what))
+
+
+def claims_mounted(pod: JsonObject) -> tuple[str, ...]:
+    """Names of the claims that a pod mounts; none once it has ended."""
+    if (pod.get("status") or {}).get("phase") in _ENDED:
+        return ()
+    volumes = (pod.get("spec") or {}).get("volumes") or []
+    return tuple(one["persistentVolumeClaim"]["claimName"] for one in volumes if one.get("persistentVolumeClaim"))
+
+
+def _reader(clients: Clients) -> MountReader:
+    return MountReader(clients.kube)
+
+
+MOUNTED_CLAIMS: Final = EffectType(
+    "mounted-claims", MountsParams, MountedClaims, _reader, 4, (access(POD, ApiVerb.LIST),)
+)
+"""The claims that pods mount. Its key is the namespace: one reading serves all who ask."""
+
+
 def last_mounted(view: View, namespace: str) -> frozenset[str]:
     """The claims that the last reading found mounted, however long ago it was."""
-    fact = _fact(view, namespace)
-    found = None if fact is None else fact.read(MountedClaims)
+    found = MOUNTED_CLAIMS.result_of(_fact(view, namespace))
     return frozenset() if found is None else frozenset(found.claims)
 
 
@@ -53,8 +128,8 @@ def unread(view: View, namespaces: Iterable[str]) -> str:
 
 
 def _reading(namespace: str, not_before: datetime | None) -> Effect:
-    return Effect(MOUNTED_CLAIMS, namespace, {"namespace": namespace}, not_before)
+    return MOUNTED_CLAIMS.ask(namespace, MountsParams(namespace=namespace), not_before)
 
 
 def _fact(view: View, namespace: str) -> Fact | None:
-    return get_fact(view, FACTS, SERVICE_NAME, MOUNTED_CLAIMS, namespace).value
+    return MOUNTED_CLAIMS.look_up(view, SERVICE_NAME, namespace).value

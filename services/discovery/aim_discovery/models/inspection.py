@@ -4,17 +4,17 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from types import MappingProxyType
 from typing import Final
 
-from aim_discovery.effect_kinds import SERVICE_NAME, EffectKind, inputs_key
+from aim_discovery import SERVICE_NAME
+from aim_discovery.image_effects import IMAGE_INSPECTION, PULL_SECRETS, REGISTRY_REASONS, InspectionParams, inputs_key
 from aim_discovery.models.expectation import DiscoveryFlags, excess, within_bounds
 from aim_discovery.models.image_labels import MalformedMetadataError, limited, parse_labels
 from aim_discovery.scopes import Model
 from aim_domain import ImageMetadata
 from aim_domain.component_names import ComponentName
+from aim_domain.pull_secrets import SecretsParams
 from controller_runtime import (
-    FACTS,
     Category,
     ClassifiedError,
     Component,
@@ -25,21 +25,13 @@ from controller_runtime import (
     State,
     View,
     find_condition,
-    get_fact,
+    to_json,
 )
 from oci_registry import InvalidReferenceError, RegistryErrorCategory, parse_image
 
 SECRET_INTERVAL: Final = timedelta(seconds=60)
 """How often the Secrets of a model are read while it is not inspected (FW-096)."""
 
-REGISTRY_REASONS: Final[Mapping[RegistryErrorCategory, str]] = MappingProxyType(
-    {
-        RegistryErrorCategory.AUTH: "ImagePullAuthFailure",
-        RegistryErrorCategory.NOT_FOUND: "ImageNotFound",
-        RegistryErrorCategory.GENERIC: "MetadataExtractionFailed",
-    }
-)
-"""Reasons of a failed inspection (DI-093)."""
 FORMAT_INVALID: Final = "MetadataFormatInvalid"
 
 
@@ -136,31 +128,30 @@ def _ask_registry(
         return _failed(secrets.error, known, secrets.watch)
     if secrets.versions is None:
         return _waiting("Reading the pull secrets", known, secrets.watch)
-    params: JsonObject = {
-        "image": spec.image,
-        "namespace": namespace,
-        "secrets": list(names),
-        "serviceAccount": spec.service_account_name or "default",
-    }
-    key = inputs_key(model.uid, {**params, "generation": model.metadata.generation, "versions": secrets.versions})
-    lookup = get_fact(view, FACTS, SERVICE_NAME, EffectKind.IMAGE_INSPECTION, key)
+    params = InspectionParams(
+        image=spec.image,
+        namespace=namespace,
+        secrets=names,
+        service_account=spec.service_account_name or "default",
+    )
+    seen: JsonObject = {"generation": model.metadata.generation, "versions": dict(secrets.versions)}
+    key = inputs_key(model.uid, {**to_json(params), **seen})
+    lookup = IMAGE_INSPECTION.look_up(view, SERVICE_NAME, key)
     if lookup.error is not None:
         return _failed(lookup.error, known, ())
     fact = lookup.value
     if fact is None:
-        effect = Effect(EffectKind.IMAGE_INSPECTION, key, params)
-        return _waiting(f"Reading the metadata of {image}", known, (effect,))
+        return _waiting(f"Reading the metadata of {image}", known, (IMAGE_INSPECTION.ask(key, params),))
     if fact.error is not None:
         due = fact.observed_at + schedule.delay(fact.error.reason, fact.attempts, key)
-        effect = Effect(EffectKind.IMAGE_INSPECTION, key, params, not_before=due)
-        return _failed(fact.error, known, (effect, *secrets.watch))
+        return _failed(fact.error, known, (IMAGE_INSPECTION.ask(key, params, due), *secrets.watch))
     return _inspected(spec.image, fact, known)
 
 
 def _inspected(image: str, fact: Fact, known: ImageMetadata | None) -> Inspection:
-    labels = (fact.outcome or {}).get("labels") or {}
+    answer = IMAGE_INSPECTION.result_of(fact)
     try:
-        given, left_out = limited(parse_labels(labels))
+        given, left_out = limited(parse_labels({} if answer is None else answer.labels))
         metadata = ImageMetadata.model_validate(given)
     except MalformedMetadataError as fault:
         error = ClassifiedError(Category.INVALID_SPEC, FORMAT_INVALID, f"metadata of {image} is malformed: {fault}")
@@ -202,7 +193,7 @@ def _component(state: State, reason: str, message: str) -> Component:
 class _Secrets:
     """Versions of the listed Secrets (``None`` while unknown), or why they cannot be used; and the next reading."""
 
-    versions: JsonObject | None
+    versions: Mapping[str, str | None] | None
     error: ClassifiedError | None = None
     watch: tuple[Effect, ...] = ()
 
@@ -210,18 +201,19 @@ class _Secrets:
 def _pull_secrets(model: Model, names: tuple[str, ...], namespace: str, view: View) -> _Secrets:
     if not names:
         return _Secrets({})
-    params: JsonObject = {"namespace": namespace, "secrets": list(names)}
-    key = inputs_key(model.uid, params)
-    lookup = get_fact(view, FACTS, SERVICE_NAME, EffectKind.PULL_SECRETS, key)
+    params = SecretsParams(namespace=namespace, secrets=names)
+    key = inputs_key(model.uid, to_json(params))
+    lookup = PULL_SECRETS.look_up(view, SERVICE_NAME, key)
     if lookup.error is not None:
         return _Secrets(None, lookup.error)
     fact = lookup.value
     if fact is None:
-        return _Secrets(None, None, (Effect(EffectKind.PULL_SECRETS, key, params),))
-    watch = (Effect(EffectKind.PULL_SECRETS, key, params, not_before=fact.observed_at + SECRET_INTERVAL),)
+        return _Secrets(None, None, (PULL_SECRETS.ask(key, params),))
+    watch = (PULL_SECRETS.ask(key, params, fact.observed_at + SECRET_INTERVAL),)
     if fact.error is not None:
         return _Secrets(None, fact.error, watch)
-    versions: JsonObject = (fact.outcome or {}).get("versions") or {}
+    found = PULL_SECRETS.result_of(fact)
+    versions = {} if found is None else found.versions
     missing = next((name for name in names if versions.get(name) is None), None)
     if missing is not None:
         message = f"pull secret {namespace}/{missing} does not exist; create it or remove it from imagePullSecrets"

@@ -6,10 +6,12 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from aim_discovery.effect_kinds import SERVICE_NAME, EffectKind, inputs_key
+from aim_discovery import SERVICE_NAME
+from aim_discovery.image_effects import PULL_SECRETS, inputs_key
 from aim_discovery.scopes import Template
 from aim_discovery.templates.attempts import INVALID_OUTPUT, RESULT_UNREADABLE, Attempts
 from aim_discovery.templates.job import DiscoveryInputs
+from aim_discovery.templates.job_log import JOB_LOG, JobLogParams, JobOutput
 from aim_discovery.templates.output import InvalidOutputError, profile_and_sources
 from aim_domain import (
     CREATION_REASONS,
@@ -30,9 +32,9 @@ from aim_domain import (
 )
 from aim_domain.component_names import ComponentName
 from aim_domain.parts import DISCOVERY_JOBS, DISCOVERY_PODS
+from aim_domain.pull_secrets import SecretsParams
 from controller_runtime import (
     BRIEFLY,
-    FACTS,
     UNREPORTED,
     Category,
     ClassifiedError,
@@ -51,7 +53,6 @@ from controller_runtime import (
     View,
     condition,
     find_condition,
-    get_fact,
     label_index,
     owner_index,
     scoped,
@@ -92,26 +93,26 @@ def watch_credentials(
     error = attempts.error
     if error is None or error.category is not Category.AUTH or not names:
         return CredentialWatch()
-    params: JsonObject = {"namespace": namespace, "secrets": names}
-    attempt = {**params, "attempt": attempts.failed, "inputs": attempts.spec_hash}
-    noted = Effect(EffectKind.PULL_SECRETS, inputs_key(template.uid, attempt), params)
+    params = SecretsParams(namespace=namespace, secrets=tuple(names))
+    attempt = {**to_json(params), "attempt": attempts.failed, "inputs": attempts.spec_hash}
+    noted = PULL_SECRETS.ask(inputs_key(template.uid, attempt), params)
     first = _fact(noted, view)
     if first is None:
         return CredentialWatch(effects=(noted,))
     if first.outcome is None:
         return CredentialWatch(error=first.error, effects=(_after(first, noted),))
-    reading = Effect(EffectKind.PULL_SECRETS, inputs_key(template.uid, params), params)
+    reading = PULL_SECRETS.ask(inputs_key(template.uid, to_json(params)), params)
     latest = _fact(reading, view)
     if latest is None or latest.observed_at <= first.observed_at:
         # All attempts share this fact: it may be left from an earlier one.
         latest = first
-    if latest.outcome is not None and latest.outcome.get("versions") != first.outcome.get("versions"):
+    if latest.outcome is not None and PULL_SECRETS.result_of(latest) != PULL_SECRETS.result_of(first):
         return CredentialWatch(corrected=True)
     return CredentialWatch(error=latest.error, effects=(_after(latest, reading),))
 
 
 def _fact(effect: Effect, view: View) -> Fact | None:
-    return get_fact(view, FACTS, SERVICE_NAME, effect.kind, effect.key).value
+    return PULL_SECRETS.look_up(view, SERVICE_NAME, effect.key).value
 
 
 def _after(fact: Fact, effect: Effect) -> Effect:
@@ -330,16 +331,16 @@ def _count_attempt(seen: _SeenDiscovery, job: Job) -> Finding:
 
 
 def _completed(seen: _SeenDiscovery, job: Job) -> Finding:
-    fact = get_fact(seen.view, FACTS, SERVICE_NAME, EffectKind.JOB_LOG, job.uid).value
+    fact = JOB_LOG.look_up(seen.view, SERVICE_NAME, job.uid).value
     if fact is None or fact.error is not None:
         due = None if fact is None else fact.observed_at + UNREADABLE_RETRY
-        effect = Effect(EffectKind.JOB_LOG, job.uid, {"namespace": job.namespace, "job": job.name}, due)
+        effect = JOB_LOG.ask(job.uid, JobLogParams(namespace=job.namespace, job=job.name), due)
         why = "Reading the result" if fact is None or fact.error is None else fact.error.message
         reading = _progressing("ReadingResult", why)
         reading = _until_known(seen, job, reading) if fact is None else reading
         return Finding(_awaiting(), seen.memory, reading, effects=(effect,))
     try:
-        profile, sources = _result(fact.outcome or {}, seen.template)
+        profile, sources = _result(JOB_LOG.result_of(fact) or JobOutput(), seen.template)
     except InvalidOutputError as fault:
         return _fail(seen, ClassifiedError(Category.INVALID_SPEC, INVALID_OUTPUT, f"output of Job {job.key}: {fault}"))
     attempts = seen.memory.attempts.succeeded(seen.inputs.spec_hash)
@@ -456,11 +457,10 @@ def job_reference(job: Job) -> ResolvedReference:
     )
 
 
-def _result(outcome: JsonObject, template: Template) -> tuple[JsonObject, list[JsonObject]]:
-    element = outcome.get("element")
-    if not isinstance(element, dict):
-        raise InvalidOutputError(str(outcome.get("fault") or "nothing was printed"))
-    return profile_and_sources(element, template.spec.type)
+def _result(outcome: JobOutput, template: Template) -> tuple[JsonObject, list[JsonObject]]:
+    if outcome.element is None:
+        raise InvalidOutputError(outcome.fault or "nothing was printed")
+    return profile_and_sources(outcome.element, template.spec.type)
 
 
 def _stored_condition(template: Template) -> Desired:

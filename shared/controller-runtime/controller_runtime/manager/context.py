@@ -29,8 +29,9 @@ from controller_runtime.log.wire.subjects import Layout
 from controller_runtime.manager.effects import FACTS_BY_OWNER
 from controller_runtime.manager.settings import Settings, effective
 from controller_runtime.manager.troubles import leaves
+from controller_runtime.reconcile.effect_type import Clients, EffectRunner
 from controller_runtime.reconcile.enqueue import Dispatcher
-from controller_runtime.reconcile.reconciler import EffectRunner, ServiceDefinition
+from controller_runtime.reconcile.reconciler import ServiceDefinition
 from controller_runtime.reconcile.watchdog import Memory, Watchdog
 from controller_runtime.telemetry.metrics import Metrics
 
@@ -230,7 +231,7 @@ class ProcessContext:
 
     Attributes:
         kube: has no guard: only a term of leadership writes, and has its own.
-        runners: carry out the effects.
+        runners: carry out the effects, by the name of their type.
         dispatcher: takes each change of the cache to its listeners.
         decisions: takes the records.
         watchdog: stands around all that is done with an object.
@@ -240,7 +241,7 @@ class ProcessContext:
     settings: Settings
     kube: KubeClient
     bus: BusConnection
-    runners: Mapping[str, EffectRunner]
+    runners: Mapping[str, EffectRunner[Any, Any]]
     metrics: Metrics
     layout: Layout
     cache: Cache
@@ -255,13 +256,13 @@ class ProcessContext:
         cls,
         definition: ServiceDefinition,
         settings: Settings,
-        kube: KubeClient,
+        clients: Clients,
         bus: BusConnection,
         *,
-        runners: Mapping[str, EffectRunner],
         metrics: Metrics,
     ) -> Self:
         """The context of a process whose connections are open; nothing runs yet."""
+        kube = clients.kube
 
         def reflected(part: Part[Any]) -> Reflector[SourceVersion]:
             return reflect(kube, part)
@@ -278,7 +279,7 @@ class ProcessContext:
             settings=settings,
             kube=kube,
             bus=bus,
-            runners=runners,
+            runners={one.name: one.runner(clients) for one in definition.effects},
             metrics=metrics,
             layout=layout,
             cache=cache,

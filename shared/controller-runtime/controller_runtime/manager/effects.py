@@ -21,9 +21,10 @@ from controller_runtime.log.publish.publisher import FactPublisher
 from controller_runtime.log.wire.part import Key
 from controller_runtime.log.wire.version import Change, Entry, Version
 from controller_runtime.reconcile.decide import Decision, Interceptor, Proceed
+from controller_runtime.reconcile.effect_type import EffectError, EffectRunner, EffectType
 from controller_runtime.reconcile.enqueue import Dispatcher
 from controller_runtime.reconcile.plan import Effect, Plan
-from controller_runtime.reconcile.reconciler import EffectError, EffectRunner, ServiceDefinition
+from controller_runtime.reconcile.reconciler import ServiceDefinition
 from controller_runtime.telemetry import tracing
 
 FACTS_BY_OWNER = facts_by_owner(FACTS)
@@ -168,23 +169,24 @@ class EffectHost:
 
     Use as an asynchronous context manager: leaving it cancels what still runs; the next leader's plans ask again.
 
+    Each type has its own places; the namespaces of those that wait for one take turns (FW-595).
+
     Args:
-        concurrency: how many effects of a kind run at the same time; kinds do not wait for each other, and the
-            namespaces of those that do take turns (FW-595).
+        runners: carry out each of the types.
     """
 
     def __init__(
         self,
         service: str,
-        runners: Mapping[str, EffectRunner],
+        types: Iterable[EffectType[Any, Any, Any]],
+        runners: Mapping[str, EffectRunner[Any, Any]],
         facts: Facts,
-        *,
-        concurrency: Mapping[str, int],
     ) -> None:
         self._service = service
+        self._types = {one.name: one for one in types}
         self._runners = runners
         self._facts = facts
-        self._limits = {kind: FairSlots(limit) for kind, limit in concurrency.items()}
+        self._limits = {name: FairSlots(one.concurrency) for name, one in self._types.items()}
         self._pending: dict[tuple[str, str], _Pending] = {}
         self._group: asyncio.TaskGroup | None = None
         self._succeeded = 0
@@ -270,7 +272,8 @@ class EffectHost:
 
     async def _gather(self, effect: Effect, owner: FactOwner) -> Entry[Fact]:
         try:
-            return self._fact(effect, owner, await self._runners[effect.kind](effect))
+            params = self._types[effect.kind].params.model_validate(effect.params)
+            return self._fact(effect, owner, to_json(await self._runners[effect.kind](params)))
         except EffectError as failure:
             return self._fact(effect, owner, failure.error)
         except Exception as bug:

@@ -178,9 +178,9 @@ class Term:
         facts = FactStore(definition, process.cache, self._facts, process.dispatcher)
         effects = EffectHost(
             definition.name,
+            definition.effects,
             process.runners,
             facts,
-            concurrency={one.name: one.concurrency for one in definition.effects},
         )
         kube = process.kube.guarded(guard)
         self._context = TermContext(process, kube, facts, effects)

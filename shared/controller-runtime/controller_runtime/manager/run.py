@@ -7,8 +7,8 @@ import random
 import signal
 import ssl
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from itertools import count
 from typing import Any, Final, TypeVar
 
@@ -40,7 +40,7 @@ from controller_runtime.manager.state import ServiceState
 from controller_runtime.manager.trouble_events import TroubleReporter, own_pod, report_end, report_unusable
 from controller_runtime.manager.troubles import StartError, of_end, report
 from controller_runtime.reconcile.events import EventWriter
-from controller_runtime.reconcile.reconciler import EffectRunner, ServiceDefinition
+from controller_runtime.reconcile.reconciler import ServiceDefinition
 from controller_runtime.telemetry import logs, tracing
 from controller_runtime.telemetry.metrics import Measured, Metrics
 
@@ -53,15 +53,13 @@ class ServiceProcess:
     """Runs one service; `run` ends only by cancellation or an error that a restart may cure."""
 
     def __init__(self, context: ProcessContext) -> None:
-        definition, runners, metrics = context.definition, context.runners, context.metrics
-        if missing := sorted({one.name for one in definition.effects} - runners.keys()):
-            raise StartError(f"no runner for the effects {', '.join(missing)}; add it to effect_runners")
+        definition, metrics = context.definition, context.metrics
         keep_decoded(definition.kept_decoded)
         self._context = context
         self._random = random.Random()
         self.state = ServiceState(context)
         metrics.watch(self.state.readings, [one.controller for one in definition.reconcilers])
-        for runner in runners.values():
+        for runner in context.runners.values():
             if isinstance(runner, Measured):
                 metrics.watch(runner.readings)
 
@@ -143,8 +141,6 @@ def _tls(settings: Settings) -> ssl.SSLContext:
 
 
 S = TypeVar("S", bound=Settings)
-EffectRunners = AbstractAsyncContextManager[Mapping[str, EffectRunner]]
-"""Opens whatever the effects of a service need, and closes it at the end."""
 _STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _GARBAGE: Final = (50_000, 20, 20)
 """New objects, and collections of younger ones, after which each generation is looked through."""
@@ -152,20 +148,14 @@ _STOP_SECONDS: Final = 9.0
 """A process that has not ended this long after a signal or a failure ends itself, showing where it hangs (FW-287)."""
 
 
-def _no_effects(_settings: Settings, _kube: KubeClient) -> EffectRunners:
-    return nullcontext({})
-
-
 def run_service(
     settings: type[S],
     definition: ServiceDefinition | Callable[[S], ServiceDefinition],
-    effects: Callable[[S, KubeClient], EffectRunners] = _no_effects,
 ) -> None:
     """Read the settings, run the service, and end the process: 0 after a signal, 1 after a failure.
 
     Args:
         definition: the service, or what declares it once the settings are known.
-        effects: opens the runners of its effects.
     """
     try:
         chosen = load(settings)
@@ -178,7 +168,7 @@ def run_service(
         _log.warning("ignoring an unknown environment variable", variable=name)
     _collect_rarely()
     with tracing.exporting(declared.name):
-        code = _run(_serve(declared, chosen, lambda kube: effects(chosen, kube)))
+        code = _run(_serve(declared, chosen))
     faulthandler.cancel_dump_traceback_later()
     sys.exit(code)
 
@@ -205,9 +195,7 @@ def _run(service: Coroutine[Any, Any, None]) -> int:
     return 0
 
 
-async def _serve(
-    definition: ServiceDefinition, settings: Settings, effects: Callable[[KubeClient], EffectRunners]
-) -> None:
+async def _serve(definition: ServiceDefinition, settings: Settings) -> None:
     connection = await load_connection()
     metrics = Metrics(connection.server)
     bus_settings = BusSettings.of_urls(
@@ -221,12 +209,10 @@ async def _serve(
         KubeClient(connection, service=definition.name, version=__version__, observer=metrics) as kube,
         _reporting_the_end(kube, settings, definition),
         connect(bus_settings) as bus,
-        effects(kube) as runners,
+        definition.clients(kube) as clients,
     ):
         try:
-            await ServiceProcess(
-                ProcessContext.of(definition, settings, kube, bus, runners=runners, metrics=metrics)
-            ).run()
+            await ServiceProcess(ProcessContext.of(definition, settings, clients, bus, metrics=metrics)).run()
         finally:
             _arm_shutdown_watchdog()
 

@@ -1,6 +1,6 @@
 """Which changes of an object matter to those who look at a part of it."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar
@@ -17,7 +17,8 @@ from controller_runtime.log.wire.version import KEPT_DECODED, Change
 from controller_runtime.reconcile.access import Access, Writes
 from controller_runtime.reconcile.child import is_subset, same_status
 from controller_runtime.reconcile.conditions import RECONCILED
-from controller_runtime.reconcile.plan import Effect, Plan, Verb
+from controller_runtime.reconcile.effect_type import EffectType, OpenClients, api_server_alone
+from controller_runtime.reconcile.plan import Plan, Verb
 from controller_runtime.telemetry.catalogue import Readings
 
 T = TypeVar("T", bound=Resource)
@@ -172,41 +173,6 @@ class Reconciler(Generic[T]):
     ignores: Callable[[Change[T]], bool] = field(default=lambda _: False)
 
 
-class EffectError(Exception):
-    """Raised by an effect runner: the effect failed for a reason that is worth a fact."""
-
-    def __init__(self, error: ClassifiedError) -> None:
-        super().__init__(str(error))
-        self.error = error
-
-
-class EffectRunner(Protocol):
-    """Carries out effects of one kind; created once per process with its connections."""
-
-    def __call__(self, effect: Effect) -> Awaitable[JsonObject]:
-        """The outcome for the fact.
-
-        Raises:
-            EffectError: becomes a fact with an error.
-        """
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class EffectType:
-    """A sort of I/O that plans ask for; its runner is made at start, by the service's ``effect_runners``.
-
-    Attributes:
-        name: `Effect.kind` of those that it carries out, and the kind of their facts.
-        concurrency: how many run at the same time; sorts do not wait for each other.
-        access: what they do at the Kubernetes API, if anything (FW-534).
-    """
-
-    name: str
-    concurrency: int
-    access: tuple[Access, ...] = ()
-
-
 @dataclass(frozen=True, slots=True)
 class ServiceDefinition:
     """What a service publishes, consumes and reconciles (design: one declaration, in its ``service.py``).
@@ -220,7 +186,8 @@ class ServiceDefinition:
         reconcilers: its controllers.
         writes: what its plans may do to other objects than their own; the executor carries out nothing else, and its
             role allows nothing else.
-        effects: sorts of effects that its plans may ask for.
+        effects: what its plans may ask for.
+        clients: opens what the runners of its effects need, and closes it at the end.
         other_access: what else it needs there.
         readings: metrics that follow from its cache (FW-286).
         governs_streams: whether its settings decide about the limits of the streams; exactly one service of a platform.
@@ -234,7 +201,8 @@ class ServiceDefinition:
     predicates: tuple[Predicate[Any], ...] = ()
     reconcilers: tuple[Reconciler[Any], ...] = ()
     writes: tuple[Writes, ...] = ()
-    effects: tuple[EffectType, ...] = ()
+    effects: tuple[EffectType[Any, Any, Any], ...] = ()
+    clients: OpenClients = api_server_alone
     other_access: tuple[Access, ...] = ()
     readings: Callable[[Cache], Readings] = field(default=lambda _: {})
     governs_streams: bool = False

@@ -18,8 +18,9 @@ from controller_runtime.kube.guard import NotLeaderError
 from controller_runtime.log.wire.part import FieldOwner, Part, entries_of
 from controller_runtime.reconcile.cache_access import CacheAccess
 from controller_runtime.reconcile.child import Target
+from controller_runtime.reconcile.effect_type import EffectError
 from controller_runtime.reconcile.plan import Event, Verb, Write, WriteResult, kind_of
-from controller_runtime.reconcile.reconciler import EffectError, StatusOwnership
+from controller_runtime.reconcile.reconciler import StatusOwnership
 
 
 @dataclass(frozen=True, slots=True)

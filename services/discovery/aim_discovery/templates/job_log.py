@@ -7,14 +7,18 @@ from aim_discovery.templates.job import CONTAINER
 from aim_discovery.templates.output import InvalidOutputError, first_profile
 from aim_domain import labels
 from controller_runtime import (
+    ApiModel,
+    ApiVerb,
     Category,
     ClassifiedError,
-    Effect,
+    Clients,
     EffectError,
+    EffectType,
     JsonObject,
     KubeClient,
     KubeError,
     PodPhase,
+    access,
     dumps,
 )
 from controller_runtime.kinds import POD
@@ -24,19 +28,38 @@ _LARGEST_ELEMENT: Final = 1 << 20
 """Facts travel in messages of at most 4 MB."""
 
 
+class JobLogParams(ApiModel):
+    """Which finished Job's log is read."""
+
+    namespace: str
+    job: str
+
+
+class JobOutput(ApiModel):
+    """What a discovery Job has found.
+
+    Attributes:
+        element: the first profile as it was printed.
+        fault: why there is none (DI-280).
+    """
+
+    element: JsonObject | None = None
+    fault: str = ""
+
+
 class JobLogReader:
     """Reads the result of a finished Job from the log of its succeeded pod."""
 
     def __init__(self, kube: KubeClient) -> None:
         self._kube = kube
 
-    async def __call__(self, effect: Effect) -> JsonObject:
-        """``element``, the first profile as it was printed; or ``fault``, why there is none (DI-280).
+    async def __call__(self, params: JobLogParams) -> JobOutput:
+        """The first profile as it was printed, or why there is none.
 
         Raises:
             EffectError: the log cannot be read; reason ``ResultUnreadable`` (DI-260).
         """
-        namespace, job = str(effect.params["namespace"]), str(effect.params["job"])
+        namespace, job = params.namespace, params.job
         try:
             log = await self._log(namespace, job)
         except KubeError as error:
@@ -44,10 +67,10 @@ class JobLogReader:
         try:
             element = first_profile(log)
         except InvalidOutputError as fault:
-            return {"fault": str(fault)}
+            return JobOutput(fault=str(fault))
         if len(dumps(element)) > _LARGEST_ELEMENT:
-            return {"fault": f"the profile has more than {_LARGEST_ELEMENT} bytes"}
-        return {"element": element}
+            return JobOutput(fault=f"the profile has more than {_LARGEST_ELEMENT} bytes")
+        return JobOutput(element=element)
 
     async def _log(self, namespace: str, job: str) -> str:
         page = await self._kube.list(POD, namespace, label_selector=f"{labels.JOB_NAME}={job}")
@@ -60,3 +83,18 @@ class JobLogReader:
 def _unreadable(namespace: str, job: str, why: str) -> EffectError:
     message = f"the result of Job {namespace}/{job} cannot be read: {why}"
     return EffectError(ClassifiedError(Category.INFRASTRUCTURE, RESULT_UNREADABLE, message))
+
+
+def _reader(clients: Clients) -> JobLogReader:
+    return JobLogReader(clients.kube)
+
+
+JOB_LOG: Final = EffectType(
+    "job-log",
+    JobLogParams,
+    JobOutput,
+    _reader,
+    16,
+    (access(POD, ApiVerb.LIST), access(POD, ApiVerb.GET, subresource="log")),
+)
+"""What a finished discovery Job printed."""

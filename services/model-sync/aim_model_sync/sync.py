@@ -1,30 +1,73 @@
-"""The effect that syncs a source with its registries."""
+"""The effects that sync a source with its registries; never a secret value among their parameters."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import structlog
 
-from aim_domain import registry_readings
+from aim_domain import mirror_credentials, registry_readings
 from aim_model_sync.candidates import FoundImages, combine, newest_first
 from aim_model_sync.codes import LACKS_CREDENTIALS, TRANSIENT, Code, SelectorError, SyncCode
 from aim_model_sync.conditions import some
-from aim_model_sync.effect_kinds import SyncParams
-from aim_model_sync.effects.pull_secrets import PullSecrets, SecretReader, unreachable
 from aim_model_sync.metrics import SyncCounts, SyncResult, result_of
-from aim_model_sync.outcome import SelectorOutcome, SyncOutcome
+from aim_model_sync.outcome import SecretsOutcome, SelectorOutcome, SyncOutcome
+from aim_model_sync.pull_secrets import PullSecrets, SecretParams, SecretReader, unreachable
 from aim_model_sync.schedule import RECOMMENDED_INTERVAL, sync_deadline
 from aim_model_sync.selectors import Selector, SelectorText, repositories_of, resolve
-from controller_runtime import Effect, EffectError, JsonObject, KubeError, Readings, to_json
-from oci_registry import CredentialSet, RegistryClient, RegistryError, RegistryErrorCode, Repository, SecretReason
+from aim_model_sync.settings import ModelSyncSettings
+from controller_runtime import (
+    ApiModel,
+    ApiVerb,
+    Clients,
+    EffectError,
+    EffectRunner,
+    EffectType,
+    KubeClient,
+    KubeError,
+    Readings,
+    Where,
+    access,
+)
+from controller_runtime.kinds import SECRET
+from oci_registry import (
+    CredentialSet,
+    Hubs,
+    RegistryClient,
+    RegistryError,
+    RegistryErrorCode,
+    Repository,
+    SecretReason,
+    open_client,
+)
 
 MAX_PARALLEL: Final = 10
 """Repositories of one wildcard that are listed at the same time (MS-142, MS-148)."""
 
 _log: Final = structlog.get_logger(__name__)
+
+
+class SyncParams(ApiModel):
+    """What a sync needs.
+
+    Attributes:
+        source: name of the source, for logs.
+        registry: ``spec.registry`` as written.
+        interval: seconds between syncs, which bound one sync.
+        attempt: 1, or more when the previous one left something to retry.
+    """
+
+    source: str
+    uid: str
+    generation: int
+    attempt: int
+    registry: str
+    interval: float
+    selectors: tuple[SelectorText, ...]
+    secrets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +221,7 @@ class SyncRunner:
         """Metrics of syncs and of the access to registries (MS-351)."""
         return {**self._counts.readings(), **registry_readings(self._client)}
 
-    async def __call__(self, effect: Effect) -> JsonObject:
+    async def __call__(self, params: SyncParams) -> SyncOutcome:
         """Evaluate all selectors.
 
         Raises:
@@ -187,12 +230,12 @@ class SyncRunner:
         clock = asyncio.get_running_loop().time
         started = clock()
         try:
-            outcome = await self._sync(SyncParams.model_validate(effect.params))
+            outcome = await self._sync(params)
         except EffectError:
             self._counts.count_sync(SyncResult.ERROR, clock() - started)
             raise
         self._counts.count_sync(result_of(outcome), clock() - started)
-        return to_json(outcome)
+        return outcome
 
     async def _sync(self, params: SyncParams) -> SyncOutcome:
         log = _log.bind(source=params.source, generation=params.generation, attempt=params.attempt)
@@ -342,3 +385,46 @@ def _explained(error: SelectorError | None, secrets: PullSecrets) -> tuple[Code 
     codes = (_BECAUSE_OF_SECRET.get(problem.reason) for problem in secrets.problems)
     code = next((one for one in codes if one is not None), error.code)
     return code, f"{'; '.join(problem.message for problem in secrets.problems)}; {error}"
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryClients(Clients):
+    """The API server and the registries.
+
+    Attributes:
+        sync_deadline: seconds that one sync may take at most (MS-149).
+    """
+
+    registries: RegistryClient
+    secrets: SecretReader
+    sync_deadline: float
+
+
+@asynccontextmanager
+async def open_clients(settings: ModelSyncSettings, kube: KubeClient) -> AsyncIterator[RegistryClients]:
+    """One registry client for all sources, so that its limits per host hold for all of them (MS-253)."""
+    client = RegistryClient(
+        settings,
+        mirror_secrets=partial(mirror_credentials, kube, settings.system_namespace),
+        api_server=kube.server,
+        hubs=Hubs(settings.docker_hub_api_url, settings.github_api_url),
+    )
+    async with open_client(client, settings.registry_config) as registries:
+        yield RegistryClients(kube, registries, SecretReader(kube, settings.system_namespace), settings.sync_deadline)
+
+
+def _sync_runner(clients: RegistryClients) -> SyncRunner:
+    return SyncRunner(clients.registries, clients.secrets, clients.sync_deadline)
+
+
+def _secret_reader(clients: RegistryClients) -> EffectRunner[SecretParams, SecretsOutcome]:
+    return clients.secrets.versions
+
+
+_SECRETS: Final = (access(SECRET, ApiVerb.GET, where=Where.SYSTEM_NAMESPACE),)
+"""Sources have no namespace: the Secrets that they name, and those of mirrors, lie in the operator's (FW-344)."""
+# Requests are limited per registry host; a hanging registry must not hold other sources up (MS-252).
+SYNC: Final = EffectType("sync", SyncParams, SyncOutcome, _sync_runner, 256, _SECRETS)
+"""Evaluates all selectors of a source. Its key is the source's UID: one sync at a time, one fact per source."""
+PULL_SECRETS: Final = EffectType("pull-secret-versions", SecretParams, SecretsOutcome, _secret_reader, 16, _SECRETS)
+"""Looks whether the pull secrets of a source have changed (FW-096)."""

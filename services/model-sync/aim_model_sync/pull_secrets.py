@@ -4,19 +4,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from aim_domain import read_pull_secret
-from aim_model_sync.effect_kinds import SecretParams
 from aim_model_sync.outcome import SecretsOutcome, SecretVersion
 from controller_runtime import (
+    ApiModel,
     Category,
     ClassifiedError,
-    Effect,
     EffectError,
-    JsonObject,
     KubeClient,
     KubeError,
-    to_json,
 )
 from oci_registry import ANONYMOUS, CredentialSet, SecretProblem
+
+
+class SecretParams(ApiModel):
+    """Which Secrets of the operator namespace to look at."""
+
+    secrets: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +51,17 @@ class SecretReader:
             tuple(one.problem for one in found if one.problem is not None),
         )
 
-    async def versions(self, effect: Effect) -> JsonObject:
-        """Runner of `PULL_SECRETS`.
+    async def versions(self, params: SecretParams) -> SecretsOutcome:
+        """The versions of Secrets.
 
         Raises:
             EffectError: the API server could not be asked.
         """
-        params = SecretParams.model_validate(effect.params)
         try:
             found = await self.read_all(params.secrets)
         except KubeError as error:
             raise unreachable(error) from error
-        return to_json(SecretsOutcome(secrets=found.versions))
+        return SecretsOutcome(secrets=found.versions)
 
 
 def unreachable(error: KubeError) -> EffectError:

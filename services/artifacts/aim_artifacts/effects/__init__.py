@@ -1,1 +1,0 @@
-"""I/O that decisions of artifacts ask for."""

@@ -1,1 +1,0 @@
-"""I/O that decisions ask for; results become facts."""

@@ -1,1 +1,0 @@
-"""I/O of model-sync: registries and pull secrets."""
