@@ -44,7 +44,7 @@ test: setup
 	$(LANE) -- --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder \
 	  $(LONGEST) tests/e2e/test_demo_path.py tests/chaos tests/integration tests/controlplane tests/unit
 
-# Services whose wall clock is set, by Debian's libfaketime.
+# Services whose wall clock is set, by Debian's libfaketime: a small one, and all five of a platform.
 test-clock: setup
 	$(LANE) -- tests/clock
 

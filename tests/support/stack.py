@@ -29,6 +29,7 @@ from aim_local.demo.run import apply_all, demo_files, read_manifests
 from aim_local.demo.summary import complaints
 from aim_local.realcluster.users import user_name
 from aim_local.stack import ClusterKind, Stack, StackError, StackSettings
+from aim_local.supervision.process import Spawn
 from controller_runtime import JsonObject, KubeClient, loads
 from controller_runtime.kube.config import from_kubeconfig
 
@@ -201,6 +202,7 @@ async def started_platform(
     keda: bool = False,
     broker: str = "",
     broker_url: str = "",
+    spawn: Spawn = contained if IMAGES else fork,
 ) -> AsyncIterator[Platform]:
     """A platform with the demo's gateway, runtime config and model source, but no AIMService.
 
@@ -210,6 +212,7 @@ async def started_platform(
         keda: whether a real cluster has KEDA's operator.
         broker: what is appended to the configuration of the broker.
         broker_url: where another broker listens, which is used instead.
+        spawn: how processes are started.
     """
     settings = StackSettings(
         folder,
@@ -224,7 +227,7 @@ async def started_platform(
         actor_delay=0.005,
         actor_retry_delay=0.1,
         service_env=service_env,
-        spawn=contained if IMAGES else fork,
+        spawn=spawn,
     )
     async with AsyncExitStack() as exits:
         chart = None

@@ -44,11 +44,12 @@ class SteppedClock:
 
     async def started(self, stage: Platform, pod: str, **variables: str) -> ServiceUnderTest:
         """A service with this clock."""
-        service = stage.service(pod, preloaded=self._variables(), **variables)
+        service = stage.service(pod, preloaded=self.variables(), **variables)
         await service.start()
         return service
 
-    def _variables(self) -> dict[str, str]:
+    def variables(self) -> dict[str, str]:
+        """What gives a process this clock from its start."""
         return {
             "LD_PRELOAD": str(self._library),
             "FAKETIME_TIMESTAMP_FILE": str(self._file),

@@ -248,6 +248,15 @@ class _Pass:
     progress: Progress
     managed: Managed
 
+    @property
+    def due(self) -> datetime | None:
+        """When the next sync is due; ``None`` = it has been since the spec changed.
+
+        A last one that lies ahead was before the clock was set back: it counts as of now (MS-395).
+        """
+        due, last = self.progress.due(self.interval), self.progress.last
+        return due if due is None or last is None else due - max(last.finished - self.now, timedelta())
+
 
 def reconciler(namespace: str) -> Callable[[AIMClusterModelSource, View, datetime], Plan]:
     """The reconcile function of a service whose pull secrets are in this namespace."""
@@ -273,7 +282,7 @@ def _step(this: _Pass) -> Plan:
     progress, failing = this.progress, this.view.failure is not None
     if progress.is_answered or (failing and progress.is_unfinished):
         return _conclude(this)
-    due = progress.due(this.interval)
+    due = this.due
     if due is None or due <= this.now:
         return _start(this, due)
     if progress.is_unfinished:
@@ -428,7 +437,7 @@ def _report_change(this: _Pass) -> Plan | None:
 
 def _waiting(this: _Pass, plan: Plan, due: datetime | None = None) -> Plan:
     """The plan with the time of the next sync and, after a refusal, the next look at the pull secrets."""
-    due = due or this.progress.due(this.interval) or this.now
+    due = due or this.due or this.now
     check = this.progress.next_secret_check
     effects = () if check is None or check >= due else (_secret_check(this, check),)
     return replace(plan, effects=effects, requeue_after=max(0.0, (due - this.now).total_seconds()))

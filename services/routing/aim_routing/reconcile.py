@@ -48,7 +48,6 @@ from aim_routing.route import (
 )
 from controller_runtime import (
     BRIEFLY,
-    GRACE_PERIOD,
     RETRIED_CATEGORIES,
     UNREPORTED,
     Child,
@@ -66,6 +65,7 @@ from controller_runtime import (
     condition_json,
     events_of,
     find_condition,
+    grace_left,
     is_left_by_predecessor,
     settle,
     to_json,
@@ -307,8 +307,8 @@ def _failed(
     retry = _retried(error)
     if retry is None:
         return _report(service, broken("InvalidSpec", error.message), route, now)
-    left = GRACE_PERIOD - (now - (since or now))
-    if left > timedelta():
+    left = grace_left(since or now, now)
+    if left is not None:
         return Plan(retry=retry, retry_within=left.total_seconds())
     plan = _report(service, broken(FETCH_ERROR, error.message), route, now)
     return replace(plan, retry=retry)

@@ -151,6 +151,7 @@ from .reconcile.state_engine import GRACE_PERIOD as GRACE_PERIOD
 from .reconcile.state_engine import Evaluation as Evaluation
 from .reconcile.state_engine import assemble as assemble
 from .reconcile.state_engine import evaluate as evaluate
+from .reconcile.state_engine import grace_left as grace_left
 from .reconcile.state_engine import status_json as status_json
 from .reconcile.status_writer import classify as classify
 from .replay.replayer import Replayed as Replayed

@@ -56,6 +56,19 @@ def test_after_a_restart_without_facts_the_schedule_comes_from_the_status() -> N
     assert late.effects[0].not_before is not None
 
 
+@pytest.mark.spec("MS-395")
+def test_the_next_sync_waits_one_interval_after_the_clock_was_set_back() -> None:
+    stored = {
+        "status": "Ready",
+        "observedGeneration": 1,
+        "conditions": [condition("Syncing", False, "SyncCompleted", since=NOW + timedelta(days=1))],
+    }
+    plan = Scene(source(stored)).reconcile()
+    assert plan.effects == ()
+    assert plan.requeue_after is not None
+    assert 3600 <= plan.requeue_after <= 3660
+
+
 @pytest.mark.spec("MS-243", "MS-305", "MS-311", "MS-323")
 def test_an_edit_of_a_failed_source_starts_over() -> None:
     scene = AtWork(source(syncing())).synced(outcome(selected("org/a", code="Unreachable")))

@@ -185,8 +185,10 @@ def test_inside_the_grace_period() -> None:
     assert result.retry is not None
 
 
-@pytest.mark.spec("FW-S09")
-@pytest.mark.parametrize(("ago", "over"), [(9, False), (11, True)])
+@pytest.mark.spec("FW-S09", "FW-863")
+@pytest.mark.parametrize(
+    ("ago", "over"), [(9, False), (11, True), (-9, False), pytest.param(-3600, True, id="the clock was set back")]
+)
 def test_the_grace_period_ends(ago: float, over: bool) -> None:
     before = (*stored(*WAS_READY), *stored(("DependenciesReachable", False, "InfrastructureError"), ago=ago))
     result = see(model(TIMEOUT), before=before, status=StatusValue.READY)

@@ -315,7 +315,7 @@ def test_a_config_that_can_not_be_resolved_changes_nothing() -> None:
     assert plan == Plan()
 
 
-@pytest.mark.spec("RT-141")
+@pytest.mark.spec("RT-141", "FW-863")
 def test_a_working_route_is_believed_in_while_the_api_is_away() -> None:
     known = cache(
         service({"enabled": True, "gatewayRef": GATEWAY}, status={"conditions": [condition("HTTPRouteReady", True)]})
@@ -328,6 +328,7 @@ def test_a_working_route_is_believed_in_while_the_api_is_away() -> None:
     assert (still.status, still.retry_within) == (None, 1)
     given_up = passes(known, away, NOW - timedelta(seconds=10))
     assert (ready_of(given_up), given_up.retry) == (("False", "HTTPRouteFetchError"), away)
+    assert passes(known, away, NOW + timedelta(hours=1)) == given_up, "the clock was set back"
     rejected = passes(known, ClassifiedError(Category.INVALID_SPEC, "InvalidSpec", "refused"))
     assert ready_of(rejected) == ("False", "InvalidSpec")
     assert rejected.retry is None

@@ -216,3 +216,15 @@ async def test_an_effect_does_not_wait_for_all_of_another_namespace() -> None:
         while "mine" not in inspector.calls:
             await facts.next()
     assert inspector.calls.index("mine") <= 2
+
+
+@pytest.mark.spec("FW-862")
+async def test_an_effect_waits_no_longer_because_the_clock_was_set_back() -> None:
+    facts = Facts()
+    async with host(Inspector(), facts) as running:
+        running.submit(ask("inspect", "image:1"), OWNER)
+        ahead = (await facts.next()).model_copy(update={"observed_at": datetime.now(UTC) + timedelta(hours=1)})
+        facts.known.append(ahead)
+        running.submit(ask("inspect", "image:1", ahead.observed_at + timedelta(milliseconds=20)), OWNER)
+        again = await facts.next()
+    assert again.observed_at < ahead.observed_at

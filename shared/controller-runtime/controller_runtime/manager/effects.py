@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Protocol, Self
 
 import structlog
@@ -250,8 +250,7 @@ class EffectHost:
             del self._pending[identity]
 
     async def _run(self, effect: Effect, owner: FactOwner) -> None:
-        if effect.not_before is not None:
-            await asyncio.sleep((effect.not_before - datetime.now(UTC)).total_seconds())
+        await asyncio.sleep(self._wait(effect).total_seconds())
         async with self._limits[effect.kind].slot(owner.namespace):
             pending = self._pending[effect.kind, effect.key]
             pending.started = True
@@ -259,6 +258,16 @@ class EffectHost:
         # Before the fact is published: what it enqueues may ask for the same effect again.
         self._note_end((effect.kind, effect.key), asyncio.current_task())
         await self._facts.publish(fact)
+
+    def _wait(self, effect: Effect) -> timedelta:
+        """How long an effect waits for its time; after the clock was set back, no longer than it was meant to."""
+        now = datetime.now(UTC)
+        if effect.not_before is None:
+            return timedelta()
+        # The time was counted from the last result: one that lies ahead is of a clock that was ahead.
+        last = self.observed(effect)
+        ahead = timedelta() if last is None else max(last - now, timedelta())
+        return max(effect.not_before - now - ahead, timedelta())
 
     async def _traced(self, pending: _Pending) -> Entry[Fact]:
         """Run the effect as spans of the pass that asked for it: one of the wait for its turn, one of what it does."""

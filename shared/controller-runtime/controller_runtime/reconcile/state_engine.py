@@ -200,8 +200,14 @@ def _grace_left(errors: Iterable[ClassifiedError], stored: Sequence[Condition], 
         return None
     reachable = find_condition(tuple(stored), ParentCondition.DEPENDENCIES_REACHABLE)
     since = reachable.last_transition_time if reachable and reachable.status is ConditionStatus.FALSE else now
-    left = GRACE_PERIOD - (now - (since or now))
-    return left if left > timedelta() else None
+    return grace_left(since or now, now)
+
+
+def grace_left(since: datetime, now: datetime) -> timedelta | None:
+    """How much of a grace period is left that began then; ``None`` once it has ended (FW-060, FW-863)."""
+    left = GRACE_PERIOD - (now - since)
+    # A beginning that lies further ahead than clocks differ was written before the clock was set back.
+    return left if timedelta() < left <= 2 * GRACE_PERIOD else None
 
 
 def _is_protected(component: Component, before: Condition | None, memory: _Memory) -> bool:
