@@ -20,7 +20,7 @@ from controller_runtime.reconcile.events import EventWriter
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-ABSENT = Kind("aim.eai.amd.com", "v9", "AIMService", "aimservices", True, Resource)
+ABSENT = Kind("aim.eai.amd.com", "v9", "AIMService", "aimservices", True, model=Resource)
 
 
 def troubles(kube: KubeClient) -> list[Trouble]:

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-from aim_cli.cluster.refs import JsonObject, Ref, Resource
+from aim_cli.cluster.refs import JsonObject, Ref
+from aim_domain.kind_names import KindName
 
 T = TypeVar("T")
 
@@ -11,7 +12,7 @@ T = TypeVar("T")
 class Objects:
     """Answers from what it was given; selectors are those of an API server, equality alone."""
 
-    def __init__(self, *objects: tuple[Resource, JsonObject]) -> None:
+    def __init__(self, *objects: tuple[KindName, JsonObject]) -> None:
         self.objects = {
             Ref(kind, one["metadata"].get("namespace") or "", one["metadata"]["name"]): one for kind, one in objects
         }
@@ -22,7 +23,7 @@ class Objects:
         return self.objects.get(ref)
 
     def search(
-        self, kind: Resource, namespace: str = "", labels: str = "", fields: str = "", owner: str = ""
+        self, kind: KindName, namespace: str = "", labels: str = "", fields: str = "", owner: str = ""
     ) -> list[JsonObject]:
         """See `Cluster`."""
         return [
@@ -35,7 +36,7 @@ class Objects:
             and all(_shows(one, wanted) for wanted in fields.split(",") if wanted)
         ]
 
-    def each(self, kind: Resource, namespace: str, make: Callable[[Resource, JsonObject], T]) -> list[T]:
+    def each(self, kind: KindName, namespace: str, make: Callable[[KindName, JsonObject], T]) -> list[T]:
         """See `Cluster`."""
         return [make(kind, one) for one in self.search(kind, namespace)]
 

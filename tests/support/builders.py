@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from itertools import count
 from typing import Any, TypeVar
 
-from aim_cli.cluster import refs as resources
 from aim_domain import NAMESPACE_CONFIGS_BY_NAMESPACE
+from aim_domain import kind_names as resources
 from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, KAIWO_CONFIGS, NAMESPACE_CONFIGS, RUNTIME_CONFIGS
 from controller_runtime import FACT, ClassifiedError, JsonObject, Kind, Part, Resource, timestamp
 from controller_runtime.core import Pod
@@ -36,7 +36,7 @@ EARLIER = NOW - timedelta(hours=1)
 
 
 def make(
-    kind: Kind[Any] | resources.Resource,
+    kind: Kind[Any] | resources.KindName,
     name: str,
     *,
     namespace: str | None = None,

@@ -12,7 +12,6 @@ from typing import Any
 
 from aiohttp import web
 
-from aim_local.plain_kind import PlainKind
 from controller_runtime.kube.config import Connection, NoCredentials
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
@@ -192,11 +191,6 @@ async def fake_apiserver(*handlers: Handler) -> AsyncIterator[FakeApiServer]:
         yield server
     finally:
         await runner.cleanup()
-
-
-CONFIG_MAP = PlainKind("", "v1", "ConfigMap", "configmaps", True)
-NAMESPACE = PlainKind("", "v1", "Namespace", "namespaces", False)
-AIM_SERVICE = PlainKind("aim.eai.amd.com", "v1alpha1", "AIMService", "aimservices", True)
 
 
 def config_map(name: str, version: int | str = 1, *, uid: str = "", **data: str) -> dict[str, Any]:

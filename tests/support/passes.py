@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from support.reconcile_bench import CONFIG_MAPS, Bench, config_map
 
 from aim_domain import AIMService
-from aim_domain.component_names import COMPONENT_ORDER
 from controller_runtime import (
     Child,
     Component,
@@ -48,7 +47,7 @@ def serve(obj: AIMService, view: View) -> Plan:
     child = view.get(CONFIG_MAPS, "default", "c")
     component = Component("InferenceService", State.READY if child.value else State.PROGRESSING)
     evaluation = evaluate(
-        COMPONENT_ORDER["AIMService"],
+        AIMService.components,
         [component],
         generation=obj.metadata.generation,
         stored=obj.status.conditions,

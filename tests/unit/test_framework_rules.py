@@ -10,7 +10,7 @@ from support.declarations import definitions
 from support.whole_platform import passes_after, variants
 
 from aim_domain import AimSettings, labels
-from aim_domain.component_names import COMPONENT_ORDER
+from aim_domain.kinds import OWN_KINDS
 from controller_runtime import Category, ClassifiedError, Component, dumps
 from controller_runtime.reconcile.conditions import ParentCondition
 
@@ -37,7 +37,7 @@ def test_what_an_error_says() -> None:
 
 @pytest.mark.spec("FW-083", "FW-082")
 def test_no_component_and_no_parent_condition_says_that_something_is_wrong_by_being_true() -> None:
-    types = {Component(name).condition_type for names in COMPONENT_ORDER.values() for name in names}
+    types = {Component(name).condition_type for kind in OWN_KINDS for name in kind.model.components}
     assert {str(one) for one in ParentCondition} == {"AuthValid", "ConfigValid", "DependenciesReachable", "Ready"}
     assert types.isdisjoint({"Progressing", "Degraded", "Failed"})
     assert all(one.endswith("Ready") for one in types)

@@ -20,7 +20,6 @@ REASONS: Final[Mapping[str, str]] = MappingProxyType(
         "aim_cli.console.bus_page": _PAGE,
         "aim_cli.console.decision": _PAGE,
         "aim_cli.console.newest": _PAGE,
-        "aim_domain.api.cluster_model_source": _KIND,
         "aim_domain.api.inference_service": _KIND,
         "aim_domain.metric_catalogue": "tables, read when the reference page is made and when a service counts",
         "aim_domain.settings": "read by every service, through the face of the package",

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 import typer
 
 if TYPE_CHECKING:
-    from aim_cli.cluster.refs import Resource
     from aim_cli.cluster.targets import Where
+    from aim_domain.kind_names import KindName
 
 _SERVICE: Final = "aimservice"
 _MOST: Final = 500
@@ -42,13 +42,13 @@ def names(context: typer.Context, incomplete: str) -> list[str]:
 
 def namespaces(context: typer.Context) -> list[str]:
     """All of them, if the user may list them."""
-    from aim_cli.cluster.refs import NAMESPACE
     from aim_cli.cluster.targets import Where
+    from aim_domain.kind_names import NAMESPACE
 
     return _names_of(NAMESPACE, Where(context.params.get("kubeconfig"), context.params.get("context")))
 
 
-def _names_of(kind: "Resource", where: "Where") -> list[str]:
+def _names_of(kind: "KindName", where: "Where") -> list[str]:
     """Names of objects, as far as they are known in time; shells evaluate what they are offered, so no other words."""
     found: list[str] = []
     # Credentials may come from a program, and an answer may drip: the limit is for all of it.
@@ -58,7 +58,7 @@ def _names_of(kind: "Resource", where: "Where") -> list[str]:
     return [name for name in tuple(found) if _NAME.fullmatch(name)]
 
 
-def _ask(kind: "Resource", where: "Where", found: list[str]) -> None:
+def _ask(kind: "KindName", where: "Where", found: list[str]) -> None:
     import json
 
     from aim_cli.cluster.asking import reading

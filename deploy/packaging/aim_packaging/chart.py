@@ -8,9 +8,9 @@ from typing import Final
 import yaml
 from pydantic import BaseModel
 
-from aim_cli.cluster.refs import AIM_ARTIFACT
 from aim_cli.console.sessions import REVIEWS
 from aim_cli.installation.doctor import EXAMINER
+from aim_domain.kind_names import AIM_ARTIFACT
 from aim_packaging.alerts import rules
 from aim_packaging.broker import reader, user_of
 from aim_packaging.dashboards import DASHBOARDS, dashboard_json

@@ -34,7 +34,6 @@ from aim_artifacts.size_stage import discover_size
 from aim_artifacts.source import effective_model_id, pinned_revision
 from aim_artifacts.stage import JobSeen, SeenArtifact, Stage
 from aim_domain import AIMArtifact, CacheMode, PodFacts, artifact_errors, labels, resolve_config
-from aim_domain.component_names import COMPONENT_ORDER
 from aim_domain.naming import check_size_job_name, claim_name, download_job_name
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, STATUS_UPDATER_BINDINGS
 from controller_runtime import (
@@ -184,7 +183,7 @@ def reconcile_artifact(settings: ArtifactsSettings, artifact: AIMArtifact, view:
     seen = _observe(artifact, view)
     stage = _stage(seen, view, settings, now)
     evaluation = evaluate(
-        COMPONENT_ORDER["AIMArtifact"],
+        AIMArtifact.components,
         (seen.config.component(), *stage.components),
         generation=artifact.metadata.generation,
         stored=artifact.status.conditions,
@@ -340,7 +339,7 @@ _UNEXPLAINED: Final = frozenset({"PodsPending", "PvcPending"})
 
 def _held_up(stage: Stage) -> tuple[str, str] | None:
     """Reason and message of what refuses a pod or a volume: caches quote it (AR-846)."""
-    order = COMPONENT_ORDER["AIMArtifact"]
+    order = AIMArtifact.components
     waiting = [
         part
         for part in stage.components

@@ -37,7 +37,7 @@ from aim_domain import (
     merge_env,
     resolve_config,
 )
-from aim_domain.component_names import COMPONENT_ORDER, ComponentName
+from aim_domain.component_names import ComponentName
 from aim_domain.kinds import AIM_ARTIFACT
 from aim_domain.naming import HashSource, Structured, derive_name, label_value
 from aim_domain.parts import ARTIFACTS, CLUSTER_TEMPLATES, NAMESPACES, TEMPLATES
@@ -413,7 +413,7 @@ def reconcile_cache(cache: AIMTemplateCache, view: View, now: datetime) -> Plan:
     evicted = _evicted(cache, matches, view)
     matches = [replace(match, evicted=match.entry.source.source_uri in evicted) for match in matches]
     evaluation = evaluate(
-        COMPONENT_ORDER["AIMTemplateCache"],
+        AIMTemplateCache.components,
         (config.component(), template.component, artifacts_component(matches)),
         generation=cache.metadata.generation,
         stored=cache.status.conditions,

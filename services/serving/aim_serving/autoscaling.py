@@ -43,6 +43,7 @@ from controller_runtime import (
     find_condition,
 )
 from controller_runtime.core import HorizontalPodAutoscaler
+from controller_runtime.kinds import DEPLOYMENT
 
 METRICS_GRACE: Final = timedelta(seconds=60)
 """After a service became ready: metrics-server and KEDA's scaler read the first values of a pod within that time."""
@@ -131,9 +132,9 @@ class ScalerReport(ApiModel):
     message: str = ""
 
 
-SCALED_OBJECT: Final = Kind("keda.sh", "v1alpha1", "ScaledObject", "scaledobjects", True, Resource)
+SCALED_OBJECT: Final = Kind("keda.sh", "v1alpha1", "ScaledObject", "scaledobjects", True, model=Resource)
 COLLECTOR: Final = Kind(
-    "opentelemetry.io", "v1beta1", "OpenTelemetryCollector", "opentelemetrycollectors", True, Resource
+    "opentelemetry.io", "v1beta1", "OpenTelemetryCollector", "opentelemetrycollectors", True, model=Resource
 )
 
 _OF_CLASS: Final[Mapping[AutoscalerClass, tuple[Kind[Any], ...]]] = MappingProxyType(
@@ -338,7 +339,6 @@ class Awakened(ApiModel):
     scaled: bool = False
 
 
-DEPLOYMENT: Final = Kind("apps", "v1", "Deployment", "deployments", True, Resource)
 _FIELD_MANAGER: Final = f"aim-{SERVICE_NAME}"
 
 

@@ -15,7 +15,7 @@ from aim_domain import (
     routing_settings,
     service_errors,
 )
-from aim_domain.component_names import COMPONENT_ORDER, ComponentName
+from aim_domain.component_names import ComponentName
 from aim_domain.naming import optional_label_value
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACTS, NAMESPACES
 from aim_serving.autoscaling import awakening, scaler_removal
@@ -335,7 +335,7 @@ def judge(view: View, service: AIMService, seen: Situation, wanted: WantedChildr
     reported_anyway = cache.retries != _retries(service)
     made = now if creating else _creation_of(seen.running)
     evaluation = evaluate(
-        COMPONENT_ORDER[service.kind],
+        AIMService.components,
         together(components, seen.running, _beginning(service, None if reported_anyway else made), now),
         generation=service.metadata.generation,
         stored=service.status.conditions,

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from controller_runtime.api import kind_name
 from controller_runtime.api.meta import Kind, Resource
 from controller_runtime.core import (
     ConfigMap,
@@ -17,26 +18,17 @@ from controller_runtime.core import (
     Secret,
 )
 
-POD: Final = Kind("", "v1", "Pod", "pods", True, Pod, ("po",))
-JOB: Final = Kind("batch", "v1", "Job", "jobs", True, Job)
-NODE: Final = Kind("", "v1", "Node", "nodes", False, Node, ("no",))
-PERSISTENT_VOLUME_CLAIM: Final = Kind(
-    "", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", True, PersistentVolumeClaim, ("pvc",)
-)
-CONFIG_MAP: Final = Kind("", "v1", "ConfigMap", "configmaps", True, ConfigMap, ("cm",))
-NAMESPACE: Final = Kind("", "v1", "Namespace", "namespaces", False, Namespace, ("ns",))
-EVENT: Final = Kind("", "v1", "Event", "events", True, Event, ("ev",))
-SECRET: Final = Kind("", "v1", "Secret", "secrets", True, Secret)
-ROLE_BINDING: Final = Kind("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings", True, RoleBinding)
-HORIZONTAL_POD_AUTOSCALER: Final = Kind(
-    "autoscaling",
-    "v2",
-    "HorizontalPodAutoscaler",
-    "horizontalpodautoscalers",
-    True,
-    HorizontalPodAutoscaler,
-    ("hpa",),
-)
-SERVICE_ACCOUNT: Final = Kind("", "v1", "ServiceAccount", "serviceaccounts", True, Resource)
-CLUSTER_ROLE: Final = Kind("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", False, Resource)
-LEASE: Final = Kind("coordination.k8s.io", "v1", "Lease", "leases", True, Lease)
+POD: Final = Kind.of(kind_name.POD, Pod)
+JOB: Final = Kind.of(kind_name.JOB, Job)
+NODE: Final = Kind.of(kind_name.NODE, Node)
+PERSISTENT_VOLUME_CLAIM: Final = Kind.of(kind_name.PERSISTENT_VOLUME_CLAIM, PersistentVolumeClaim)
+CONFIG_MAP: Final = Kind.of(kind_name.CONFIG_MAP, ConfigMap)
+NAMESPACE: Final = Kind.of(kind_name.NAMESPACE, Namespace)
+EVENT: Final = Kind.of(kind_name.EVENT, Event)
+SECRET: Final = Kind.of(kind_name.SECRET, Secret)
+ROLE_BINDING: Final = Kind.of(kind_name.ROLE_BINDING, RoleBinding)
+HORIZONTAL_POD_AUTOSCALER: Final = Kind.of(kind_name.HORIZONTAL_POD_AUTOSCALER, HorizontalPodAutoscaler)
+SERVICE_ACCOUNT: Final = Kind.of(kind_name.SERVICE_ACCOUNT, Resource)
+CLUSTER_ROLE: Final = Kind.of(kind_name.CLUSTER_ROLE, Resource)
+LEASE: Final = Kind.of(kind_name.LEASE, Lease)
+DEPLOYMENT: Final = Kind.of(kind_name.DEPLOYMENT, Resource)

@@ -15,7 +15,6 @@ from .api.artifact import AIMArtifactStatus as AIMArtifactStatus
 from .api.cluster_model_source import AIMClusterModelSource as AIMClusterModelSource
 from .api.cluster_model_source import AIMClusterModelSourceSpec as AIMClusterModelSourceSpec
 from .api.enums import API_VERSION as API_VERSION
-from .api.enums import GROUP as GROUP
 from .api.enums import CacheMode as CacheMode
 from .api.enums import Metric as Metric
 from .api.enums import MetricTargetType as MetricTargetType
@@ -81,6 +80,7 @@ from .gpu.inventory import GpuModel as GpuModel
 from .gpu.inventory import gpu_model_of as gpu_model_of
 from .gpu.inventory import inventory_of as inventory_of
 from .gpu.inventory import of_model as of_model
+from .kind_names import GROUP as GROUP
 from .masking import masked as masked
 from .metric_catalogue import registry_readings as registry_readings
 from .pods.facts import POD_EFFECTS as POD_EFFECTS

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from aim_domain import kind_names
 from aim_domain.api.artifact import AIMArtifact
 from aim_domain.api.cluster_model_source import AIMClusterModelSource
-from aim_domain.api.enums import GROUP, VERSION
 from aim_domain.api.gateway_api import Gateway, HTTPRoute
 from aim_domain.api.inference_service import InferenceService
 from aim_domain.api.model import AIMClusterModel, AIMModel
@@ -29,52 +29,21 @@ from controller_runtime.kinds import POD as POD
 from controller_runtime.kinds import ROLE_BINDING as ROLE_BINDING
 from controller_runtime.kinds import SECRET as SECRET
 
-
-def _own(
-    model: type[ResourceT], kind: str, plural: str, short_name: str, *, namespaced: bool = True
-) -> Kind[ResourceT]:
-    return Kind(GROUP, VERSION, kind, plural, namespaced, model, (short_name,))
-
-
-AIM_SERVICE: Final[Kind[AIMService]] = _own(AIMService, "AIMService", "aimservices", "aimsvc")
-AIM_MODEL: Final[Kind[AIMModel]] = _own(AIMModel, "AIMModel", "aimmodels", "aimmdl")
-AIM_CLUSTER_MODEL: Final[Kind[AIMClusterModel]] = _own(
-    AIMClusterModel, "AIMClusterModel", "aimclustermodels", "aimclmdl", namespaced=False
-)
-AIM_SERVICE_TEMPLATE: Final[Kind[AIMServiceTemplate]] = _own(
-    AIMServiceTemplate, "AIMServiceTemplate", "aimservicetemplates", "aimtpl"
-)
-AIM_CLUSTER_SERVICE_TEMPLATE: Final[Kind[AIMClusterServiceTemplate]] = _own(
-    AIMClusterServiceTemplate,
-    "AIMClusterServiceTemplate",
-    "aimclusterservicetemplates",
-    "aimcltpl",
-    namespaced=False,
-)
-AIM_RUNTIME_CONFIG: Final[Kind[AIMRuntimeConfig]] = _own(
-    AIMRuntimeConfig, "AIMRuntimeConfig", "aimruntimeconfigs", "aimrc"
-)
-AIM_CLUSTER_RUNTIME_CONFIG: Final[Kind[AIMClusterRuntimeConfig]] = _own(
-    AIMClusterRuntimeConfig, "AIMClusterRuntimeConfig", "aimclusterruntimeconfigs", "aimclrc", namespaced=False
-)
-AIM_CLUSTER_MODEL_SOURCE: Final[Kind[AIMClusterModelSource]] = _own(
-    AIMClusterModelSource, "AIMClusterModelSource", "aimclustermodelsources", "aimclsrc", namespaced=False
-)
-AIM_ARTIFACT: Final[Kind[AIMArtifact]] = _own(AIMArtifact, "AIMArtifact", "aimartifacts", "aimart")
-AIM_TEMPLATE_CACHE: Final[Kind[AIMTemplateCache]] = _own(
-    AIMTemplateCache, "AIMTemplateCache", "aimtemplatecaches", "aimtc"
-)
-_CONFIG_GROUP: Final = "config.kaiwo.silogen.ai"
-AIM_NAMESPACE_CONFIG: Final[Kind[AIMNamespaceConfig]] = Kind(
-    _CONFIG_GROUP, VERSION, "AIMNamespaceConfig", "aimnamespaceconfigs", True, AIMNamespaceConfig
-)
-KAIWO_CONFIG: Final[Kind[KaiwoConfig]] = Kind(_CONFIG_GROUP, VERSION, "KaiwoConfig", "kaiwoconfigs", False, KaiwoConfig)
-INFERENCE_SERVICE: Final[Kind[InferenceService]] = Kind(
-    "serving.kserve.io", "v1beta1", "InferenceService", "inferenceservices", True, InferenceService, ("isvc",)
-)
-_GATEWAY_GROUP: Final = "gateway.networking.k8s.io"
-HTTP_ROUTE: Final[Kind[HTTPRoute]] = Kind(_GATEWAY_GROUP, "v1", "HTTPRoute", "httproutes", True, HTTPRoute)
-GATEWAY: Final[Kind[Gateway]] = Kind(_GATEWAY_GROUP, "v1", "Gateway", "gateways", True, Gateway, ("gtw",))
+AIM_SERVICE: Final = Kind.of(kind_names.AIM_SERVICE, AIMService)
+AIM_MODEL: Final = Kind.of(kind_names.AIM_MODEL, AIMModel)
+AIM_CLUSTER_MODEL: Final = Kind.of(kind_names.AIM_CLUSTER_MODEL, AIMClusterModel)
+AIM_SERVICE_TEMPLATE: Final = Kind.of(kind_names.AIM_SERVICE_TEMPLATE, AIMServiceTemplate)
+AIM_CLUSTER_SERVICE_TEMPLATE: Final = Kind.of(kind_names.AIM_CLUSTER_SERVICE_TEMPLATE, AIMClusterServiceTemplate)
+AIM_RUNTIME_CONFIG: Final = Kind.of(kind_names.AIM_RUNTIME_CONFIG, AIMRuntimeConfig)
+AIM_CLUSTER_RUNTIME_CONFIG: Final = Kind.of(kind_names.AIM_CLUSTER_RUNTIME_CONFIG, AIMClusterRuntimeConfig)
+AIM_CLUSTER_MODEL_SOURCE: Final = Kind.of(kind_names.AIM_CLUSTER_MODEL_SOURCE, AIMClusterModelSource)
+AIM_ARTIFACT: Final = Kind.of(kind_names.AIM_ARTIFACT, AIMArtifact)
+AIM_TEMPLATE_CACHE: Final = Kind.of(kind_names.AIM_TEMPLATE_CACHE, AIMTemplateCache)
+AIM_NAMESPACE_CONFIG: Final = Kind.of(kind_names.AIM_NAMESPACE_CONFIG, AIMNamespaceConfig)
+KAIWO_CONFIG: Final = Kind.of(kind_names.KAIWO_CONFIG, KaiwoConfig)
+INFERENCE_SERVICE: Final = Kind.of(kind_names.INFERENCE_SERVICE, InferenceService)
+HTTP_ROUTE: Final = Kind.of(kind_names.HTTP_ROUTE, HTTPRoute)
+GATEWAY: Final = Kind.of(kind_names.GATEWAY, Gateway)
 
 OWN_KINDS: Final[tuple[Kind[Any], ...]] = (
     AIM_SERVICE,

@@ -6,9 +6,6 @@ from typing import Any
 
 import pytest
 from support.fake_apiserver import (
-    AIM_SERVICE,
-    CONFIG_MAP,
-    NAMESPACE,
     FakeApiServer,
     Handler,
     config_map,
@@ -21,6 +18,7 @@ from support.fake_apiserver import (
     watch_answer,
 )
 
+from aim_domain.kind_names import AIM_SERVICE, CONFIG_MAP, NAMESPACE
 from controller_runtime import ApiError, KubeClient
 from controller_runtime.kube.client import Propagation, VersionMatch, WatchEvent, WatchEventType
 from controller_runtime.kube.errors import ApiConnectionError, ConnectionFailure

@@ -248,9 +248,9 @@ async def test_an_optional_kind_has_no_objects_until_it_is_defined_and_again_whe
     setting: Setting,
 ) -> None:
     definitions = Kind(
-        "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False, Resource
+        "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False, model=Resource
     )
-    gauges = Kind("example.org", "v1", "Gauge", "gauges", True, Resource)
+    gauges = Kind("example.org", "v1", "Gauge", "gauges", True, model=Resource)
     with capture_logs() as logs:
         async with Reflector(setting.client, gauges, as_sent, optional=True) as reflector:
             [nothing] = await take(reflector, 1)

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from support.fake_apiserver import (
-    CONFIG_MAP,
     Handler,
     OneObjectStore,
     config_map,
@@ -19,6 +18,7 @@ from support.fake_apiserver import (
     watch_answer,
 )
 
+from aim_domain.kind_names import CONFIG_MAP
 from controller_runtime import KubeClient, TransportSettings
 from controller_runtime.kube.errors import ApiConnectionError
 from controller_runtime.kube.guard import NotLeaderError

@@ -12,7 +12,6 @@ from unittest.mock import ANY
 import pytest
 from aiohttp import web
 from support.fake_apiserver import (
-    CONFIG_MAP,
     FakeApiServer,
     Handler,
     config_map,
@@ -26,6 +25,7 @@ from support.fake_apiserver import (
 )
 from support.nats import eventually
 
+from aim_domain.kind_names import CONFIG_MAP
 from controller_runtime import JsonObject, KubeClient, TransportSettings
 from controller_runtime.backoff import Backoff
 from controller_runtime.kube.reflector import (

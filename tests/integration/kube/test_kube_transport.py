@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 import pytest
 from aiohttp import web
 from support.fake_apiserver import (
-    CONFIG_MAP,
     Handler,
     config_map,
     dropped_connection,
@@ -16,6 +15,7 @@ from support.fake_apiserver import (
     watch_answer,
 )
 
+from aim_domain.kind_names import CONFIG_MAP
 from aim_local.ports import HOST, free_port
 from controller_runtime import ApiError, KubeClient, TransportSettings
 from controller_runtime.backoff import Backoff

@@ -11,16 +11,7 @@ import pytest
 from support.bus_source import Source
 from support.nats import eventually
 
-from aim_cli.cluster.refs import (
-    AIM_CLUSTER_MODEL,
-    AIM_SERVICE,
-    AIM_TEMPLATE_CACHE,
-    KNOWN,
-    POD,
-    JsonObject,
-    Ref,
-    Resource,
-)
+from aim_cli.cluster.refs import KNOWN, JsonObject, Ref
 from aim_cli.console import past
 from aim_cli.console.access import Access, Rights
 from aim_cli.console.app import Console
@@ -34,6 +25,7 @@ from aim_cli.console.past import ELSEWHERE, Then, address, replayed, story, then
 from aim_cli.console.templating import render
 from aim_cli.errors import TargetError
 from aim_cli.log.targets import target_of
+from aim_domain.kind_names import AIM_CLUSTER_MODEL, AIM_SERVICE, AIM_TEMPLATE_CACHE, POD, KindName
 from aim_domain.parts import CLUSTER_MODELS, DISCOVERY_PODS, NAMESPACES, PREDICTOR_PODS, SERVICES, TEMPLATE_CACHES
 from aim_local.ports import free_port
 from controller_runtime import Key, Part
@@ -61,10 +53,10 @@ class Today:
     def __init__(self, *refs: Ref) -> None:
         self._refs = refs
 
-    def holds(self, _: Resource) -> bool:
+    def holds(self, _: KindName) -> bool:
         return True
 
-    def owned(self, kind: Resource, owner: str) -> list[Ref]:
+    def owned(self, kind: KindName, owner: str) -> list[Ref]:
         assert owner
         return [ref for ref in self._refs if ref.kind == kind]
 
@@ -404,7 +396,7 @@ async def test_each_version_is_looked_at_once(
     monkeypatch.setenv("AIM_NATS_ROOT", layout.root)
     source, looked = reported[SERVICES.name], list[str]()
 
-    def state(_: Resource, obj: JsonObject) -> str:
+    def state(_: KindName, obj: JsonObject) -> str:
         looked.append(obj["metadata"]["name"])
         return str(obj["status"]["status"])
 

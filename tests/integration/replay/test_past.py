@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 import pytest
 from support.bus_source import Source
 
-from aim_cli.cluster.refs import AIM_SERVICE, POD
 from aim_cli.errors import Exit
 from aim_cli.log.past import Scope, diff, state
 from aim_cli.log.targets import LOGGED, Target
+from aim_domain.kind_names import AIM_SERVICE, POD
 from controller_runtime import Key
 from controller_runtime.log.broker.connection import BusConnection
 from controller_runtime.log.wire.subjects import Layout

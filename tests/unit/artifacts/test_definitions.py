@@ -10,8 +10,7 @@ from support.crd_tables import SPECIFICATION, node_at, schema
 from support.declarations import definitions
 from support.whole_platform import own_passes, variants
 
-from aim_domain import kinds, labels
-from aim_domain.component_names import COMPONENT_ORDER
+from aim_domain import AIMArtifact, AIMTemplateCache, kinds, labels
 from aim_domain.crd import definition
 from aim_domain.kinds import AIM_ARTIFACT, AIM_SERVICE, AIM_SERVICE_TEMPLATE, AIM_TEMPLATE_CACHE
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, ARTIFACTS, TEMPLATE_CACHES, TEMPLATES
@@ -248,13 +247,13 @@ def test_every_status_says_of_which_generation_it_is() -> None:
 
 @pytest.mark.spec("AR-315", "AR-P30")
 def test_conditions_of_an_artifact_are_those_of_the_table() -> None:
-    of_components = {condition_type(name) for name in COMPONENT_ORDER["AIMArtifact"]}
+    of_components = {condition_type(name) for name in AIMArtifact.components}
     assert {*_keys_of("AR-315"), *ParentCondition} == {*of_components, "DownloadComplete", *ParentCondition}
 
 
 @pytest.mark.spec("AR-573")
 def test_conditions_of_a_cache() -> None:
-    of_components = {condition_type(name) for name in COMPONENT_ORDER["AIMTemplateCache"]}
+    of_components = {condition_type(name) for name in AIMTemplateCache.components}
     assert of_components == {"RuntimeConfigReady", "ServiceTemplateReady", "ArtifactsReady"}
 
 

@@ -8,16 +8,7 @@ from typing import TypeVar
 import pytest
 from support.builders import condition, make
 
-from aim_cli.cluster.refs import (
-    AIM_CLUSTER_MODEL,
-    AIM_CLUSTER_SERVICE_TEMPLATE,
-    AIM_SERVICE,
-    GATEWAY,
-    NODE,
-    JsonObject,
-    Ref,
-    Resource,
-)
+from aim_cli.cluster.refs import JsonObject, Ref
 from aim_cli.console import pages
 from aim_cli.console.access import NOT_ALLOWED, NOT_PUBLISHED, Access, Rights, Sight, question
 from aim_cli.console.graph import mark_of
@@ -26,6 +17,7 @@ from aim_cli.console.past import drawn
 from aim_cli.console.templating import render
 from aim_cli.log.report import Bar
 from aim_domain import kinds
+from aim_domain.kind_names import AIM_CLUSTER_MODEL, AIM_CLUSTER_SERVICE_TEMPLATE, AIM_SERVICE, GATEWAY, NODE, KindName
 from controller_runtime import Key
 from controller_runtime.log.history.decisions import DecisionRecord, RecordedWrite
 
@@ -42,26 +34,26 @@ FRAME: JsonObject = {
 class Objects:
     """What is known, as a mirror tells it."""
 
-    def __init__(self, *objects: tuple[Resource, JsonObject]) -> None:
+    def __init__(self, *objects: tuple[KindName, JsonObject]) -> None:
         self._objects = objects
 
-    def holds(self, kind: Resource) -> bool:
+    def holds(self, kind: KindName) -> bool:
         return kind != GATEWAY
 
     def object(self, ref: Ref) -> JsonObject | None:
         found = self.objects(ref.kind, ref.namespace, "")
         return next((obj for obj in found if _named(obj) == (ref.namespace, ref.name)), None)
 
-    def objects(self, kind: Resource, namespace: str, owner: str) -> Iterable[JsonObject]:
+    def objects(self, kind: KindName, namespace: str, owner: str) -> Iterable[JsonObject]:
         assert not owner or kind != AIM_SERVICE, "nothing makes services"
         return [obj for own, obj in self._objects if own == kind and namespace in ("", _named(obj)[0])]
 
     def each(
-        self, kind: Resource, namespace: str, make: Callable[[Resource, JsonObject], T]
+        self, kind: KindName, namespace: str, make: Callable[[KindName, JsonObject], T]
     ) -> Iterable[tuple[str, T]]:
         return [(_named(obj)[0], make(kind, obj)) for obj in self.objects(kind, namespace, "")]
 
-    def unknowns(self, _: Resource) -> dict[Ref, str]:
+    def unknowns(self, _: KindName) -> dict[Ref, str]:
         return {}
 
 
@@ -71,7 +63,7 @@ def _named(obj: JsonObject) -> tuple[str, str]:
 
 def service(
     name: str, namespace: str = "team-a", status: str = "Running", message: str = ""
-) -> tuple[Resource, JsonObject]:
+) -> tuple[KindName, JsonObject]:
     condition = {"type": "Ready", "status": "True" if status == "Running" else "False", "reason": "Because"}
     condition |= {"message": message, "lastTransitionTime": "2026-11-23T11:00:00Z"}
     reported = {"status": status, "conditions": [condition]}

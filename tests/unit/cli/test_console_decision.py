@@ -2,7 +2,7 @@
 
 import pytest
 
-from aim_cli.cluster.refs import AIM_ARTIFACT, AIM_CLUSTER_MODEL, AIM_SERVICE, INFERENCE_SERVICE, KNOWN, JsonObject, Ref
+from aim_cli.cluster.refs import KNOWN, JsonObject, Ref
 from aim_cli.console.access import UNSEEN_CAUSE, Rights
 from aim_cli.console.access import redact as of_a_viewer
 from aim_cli.console.decision import decision_json
@@ -11,6 +11,7 @@ from aim_cli.console.past import because
 from aim_cli.console.templating import render
 from aim_cli.log.targets import target_of
 from aim_cli.log.timeline import deeds
+from aim_domain.kind_names import AIM_ARTIFACT, AIM_CLUSTER_MODEL, AIM_SERVICE, INFERENCE_SERVICE
 from aim_domain.parts import ARTIFACTS, CLUSTER_MODELS, INFERENCE_SERVICES, NAMESPACES, NODES, SERVICES
 from controller_runtime import Key
 from controller_runtime.log.history.decisions import (

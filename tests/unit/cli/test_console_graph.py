@@ -8,20 +8,20 @@ from hypothesis import strategies as st
 from support.asked import Objects
 from support.builders import condition, make, owner
 
-from aim_cli.cluster.refs import (
-    AIM_ARTIFACT,
-    AIM_CLUSTER_SERVICE_TEMPLATE,
-    AIM_SERVICE,
-    AIM_TEMPLATE_CACHE,
-    CLAIM,
-    INFERENCE_SERVICE,
-    POD,
-    Ref,
-)
+from aim_cli.cluster.refs import Ref
 from aim_cli.console.graph import HEIGHT, MOST, WIDTH, Drawing, drawing, laid_out, shortened
 from aim_cli.console.pages import href
 from aim_cli.objects.tree import Node, tree
 from aim_cli.why.command import why
+from aim_domain.kind_names import (
+    AIM_ARTIFACT,
+    AIM_CLUSTER_SERVICE_TEMPLATE,
+    AIM_SERVICE,
+    AIM_TEMPLATE_CACHE,
+    INFERENCE_SERVICE,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+)
 
 CHAT = Ref(AIM_SERVICE, "team", "chat")
 
@@ -112,9 +112,11 @@ def test_what_is_made_used_and_waited_for_is_drawn_each_once() -> None:
             "cache": {"templateCacheRef": {"kind": "AIMTemplateCache", "namespace": "team", "name": "c"}},
         },
     )  # fmt: skip
-    claim = make(CLAIM, "w-cache", namespace="team", owners=[owner(artifact)], status={"phase": "Bound"})
+    claim = make(
+        PERSISTENT_VOLUME_CLAIM, "w-cache", namespace="team", owners=[owner(artifact)], status={"phase": "Bound"}
+    )
     template = make(AIM_CLUSTER_SERVICE_TEMPLATE, "t", spec={"modelName": "gone"}, status={"status": "Ready"})
-    theirs = (AIM_CLUSTER_SERVICE_TEMPLATE, template), (AIM_ARTIFACT, artifact), (CLAIM, claim)
+    theirs = (AIM_CLUSTER_SERVICE_TEMPLATE, template), (AIM_ARTIFACT, artifact), (PERSISTENT_VOLUME_CLAIM, claim)
     found = picture(Objects((AIM_SERVICE, chat), (AIM_TEMPLATE_CACHE, cache), *theirs))
     boxes = {box.ref.name: box for box in found.boxes}
     assert {name: (box.state, box.mark) for name, box in boxes.items()} == {

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from aim_cli.cluster.refs import AIM_SERVICE, JsonObject
+from aim_cli.cluster.refs import JsonObject
 from aim_cli.console.login import _own_path
 from aim_cli.console.sessions import (
     LONGEST_SECONDS,
@@ -34,6 +34,7 @@ from aim_cli.console.tokens import (
     UnaskedError,
     UnknownTokenError,
 )
+from aim_domain.kind_names import AIM_SERVICE
 from controller_runtime import ApiError
 
 ADA = User("ada", "1", ("team-a",), (("scopes", ("x", "y")),))

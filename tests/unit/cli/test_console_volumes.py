@@ -4,12 +4,13 @@ import pytest
 from support.asked import Objects
 from support.builders import make, owner
 
-from aim_cli.cluster.refs import AIM_ARTIFACT, CLAIM, NAMESPACE, NODE, POD, JsonObject, Resource
+from aim_cli.cluster.refs import JsonObject
 from aim_cli.console import pages
 from aim_cli.console.pages import Volume, volumes
 from aim_cli.console.templating import render
 from aim_cli.why.holders import holders
 from aim_domain import labels
+from aim_domain.kind_names import AIM_ARTIFACT, NAMESPACE, NODE, PERSISTENT_VOLUME_CLAIM, POD, KindName
 from controller_runtime.testing import NOW
 
 GIB = 1 << 30
@@ -20,11 +21,16 @@ def artifact(name: str, **status: object) -> JsonObject:
     return make(AIM_ARTIFACT, name, namespace="team", spec={"sourceUri": "hf://org/m"}, status=status)
 
 
-def claim(of: JsonObject, size: str) -> tuple[Resource, JsonObject]:
+def claim(of: JsonObject, size: str) -> tuple[KindName, JsonObject]:
     name = of["metadata"]["name"]
     spec = {"resources": {"requests": {"storage": size}}}
-    return CLAIM, make(
-        CLAIM, f"{name}-cache", namespace="team", labels={labels.CACHE_NAME: name}, owners=[owner(of)], spec=spec
+    return PERSISTENT_VOLUME_CLAIM, make(
+        PERSISTENT_VOLUME_CLAIM,
+        f"{name}-cache",
+        namespace="team",
+        labels={labels.CACHE_NAME: name},
+        owners=[owner(of)],
+        spec=spec,
     )
 
 
@@ -43,7 +49,7 @@ KNOWN = Objects(
 
 def listed(order: str) -> list[Volume]:
     artifacts = KNOWN.search(AIM_ARTIFACT)
-    return volumes(holders(KNOWN.search(CLAIM), artifacts, KNOWN.search(POD)), artifacts, "", order)
+    return volumes(holders(KNOWN.search(PERSISTENT_VOLUME_CLAIM), artifacts, KNOWN.search(POD)), artifacts, "", order)
 
 
 @pytest.mark.spec("FW-672")

@@ -5,8 +5,9 @@ from datetime import timedelta
 import pytest
 from support.builders import condition
 
-from aim_cli.cluster.refs import AIM_SERVICE, Ref
+from aim_cli.cluster.refs import Ref
 from aim_cli.why.decided import Decided, deciding
+from aim_domain.kind_names import AIM_SERVICE
 from controller_runtime import Key
 from controller_runtime.log.history.decisions import DecisionRecord, RecordedObject, RecordedReads
 from controller_runtime.log.history.reader import StoredDecision

@@ -5,7 +5,13 @@ from datetime import timedelta
 import pytest
 from support.builders import make
 
-from aim_cli.cluster.refs import (
+from aim_cli.cluster.refs import JsonObject
+from aim_cli.errors import Exit
+from aim_cli.installation import bus_state, doctor
+from aim_cli.installation.bus_state import BusState, PartState, StreamState
+from aim_cli.installation.doctor import Finding, Mark
+from aim_domain.crd import definition
+from aim_domain.kind_names import (
     AIM_SERVICE,
     DEPLOYMENT,
     HTTP_ROUTE,
@@ -13,14 +19,8 @@ from aim_cli.cluster.refs import (
     NODE,
     OWN,
     STATEFUL_SET,
-    JsonObject,
-    Resource,
+    KindName,
 )
-from aim_cli.errors import Exit
-from aim_cli.installation import bus_state, doctor
-from aim_cli.installation.bus_state import BusState, PartState, StreamState
-from aim_cli.installation.doctor import Finding, Mark
-from aim_domain.crd import definition
 from aim_domain.kinds import OWN_KINDS
 from controller_runtime.log.broker.retention import Contents
 from controller_runtime.log.publish.checkpoint import Checkpoint
@@ -30,7 +30,7 @@ from controller_runtime.testing import NOW
 OURS = {kind.resource: definition(kind) for kind in OWN_KINDS}
 
 
-def foreign(*kinds: Resource, version: str = "") -> dict[str, JsonObject]:
+def foreign(*kinds: KindName, version: str = "") -> dict[str, JsonObject]:
     return {
         kind.resource: {"spec": {"versions": [{"name": version or kind.version, "served": True}]}} for kind in kinds
     }

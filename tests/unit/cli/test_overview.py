@@ -7,20 +7,7 @@ from support.asked import Objects
 from support.builders import condition, make
 
 from aim_artifacts.limits.quota import limits_of as limits_that_hold
-from aim_cli.cluster.refs import (
-    AIM_ARTIFACT,
-    AIM_CLUSTER_RUNTIME_CONFIG,
-    AIM_MODEL,
-    AIM_SERVICE,
-    AIM_SERVICE_TEMPLATE,
-    CLAIM,
-    LEASE,
-    NAMESPACE,
-    NODE,
-    POD,
-    JsonObject,
-    Resource,
-)
+from aim_cli.cluster.refs import JsonObject
 from aim_cli.cluster.targets import Where
 from aim_cli.errors import Exit, UnreachableError
 from aim_cli.installation.overview import gpus_of, leaders_of, overview
@@ -28,6 +15,19 @@ from aim_cli.installation.queues import Page, answer
 from aim_cli.objects.caches import caches, limits_of, quotas_of
 from aim_cli.why.holders import Holder, holders
 from aim_domain import kinds, labels
+from aim_domain.kind_names import (
+    AIM_ARTIFACT,
+    AIM_CLUSTER_RUNTIME_CONFIG,
+    AIM_MODEL,
+    AIM_SERVICE,
+    AIM_SERVICE_TEMPLATE,
+    LEASE,
+    NAMESPACE,
+    NODE,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    KindName,
+)
 from controller_runtime import timestamp
 from controller_runtime.testing import NOW
 
@@ -35,7 +35,7 @@ TEAM = "team"
 LONG_AGO = NOW - timedelta(hours=2)
 
 
-def untrue(kind: Resource, name: str, status: str, since: object = LONG_AGO) -> tuple[Resource, JsonObject]:
+def untrue(kind: KindName, name: str, status: str, since: object = LONG_AGO) -> tuple[KindName, JsonObject]:
     reported = condition("ModelReady", False, "Because", f"{name} is sad", since)  # type: ignore[arg-type]
     return kind, make(kind, name, namespace=TEAM, spec={}, status={"status": status, "conditions": [reported]})
 
@@ -100,7 +100,12 @@ def test_caches_tell_volume_progress_and_limits() -> None:
     status = {"status": "Progressing", "progress": {"displayPercentage": "45 %"}, "lastUsed": timestamp(LONG_AGO)}
     known = Objects(
         (AIM_ARTIFACT, make(AIM_ARTIFACT, "a", namespace=TEAM, spec={"retentionPriority": 1}, status=status)),
-        (CLAIM, make(CLAIM, "v", namespace=TEAM, owners=[of], labels={labels.CACHE_NAME: "a"}, spec=storage)),
+        (
+            PERSISTENT_VOLUME_CLAIM,
+            make(
+                PERSISTENT_VOLUME_CLAIM, "v", namespace=TEAM, owners=[of], labels={labels.CACHE_NAME: "a"}, spec=storage
+            ),
+        ),
         (NAMESPACE, make(NAMESPACE, TEAM, annotations={labels.ANNOTATION_STORAGE_QUOTA: "4Gi"})),
     )
     reported = caches(known, Where(everywhere=True), NOW)
@@ -139,7 +144,7 @@ def test_why_a_volume_is_kept(priority: int | None, *, protected: bool, used: bo
     spec = {} if priority is None else {"retentionPriority": priority}
     artifact = make(AIM_ARTIFACT, "a", namespace=TEAM, annotations=annotations, spec=spec)
     of = {"kind": "AIMArtifact", "name": "a", "uid": artifact["metadata"]["uid"], "apiVersion": "v"}
-    claim = make(CLAIM, "v", namespace=TEAM, owners=[of], spec={})
+    claim = make(PERSISTENT_VOLUME_CLAIM, "v", namespace=TEAM, owners=[of], spec={})
     pod = make(POD, "p", namespace=TEAM, spec={"volumes": [{"persistentVolumeClaim": {"claimName": "v"}}]})
     (held,) = holders([claim], [artifact], [pod] if used else [])
     assert held.kept == kept

@@ -7,22 +7,13 @@ from support.asked import Objects
 from support.builders import make, owner
 
 from aim_cli.cluster.asking import split_lines
-from aim_cli.cluster.refs import (
-    AIM_ARTIFACT,
-    AIM_SERVICE,
-    AIM_TEMPLATE_CACHE,
-    GATEWAY,
-    HTTP_ROUTE,
-    POD,
-    JsonObject,
-    Ref,
-    Resource,
-)
+from aim_cli.cluster.refs import JsonObject, Ref
 from aim_cli.errors import AbsentError, Exit, TargetError
 from aim_cli.objects.chat import address_of, pieces
 from aim_cli.objects.pod_logs import last_words, speakers
 from aim_cli.objects.tree import tree
 from aim_domain import labels
+from aim_domain.kind_names import AIM_ARTIFACT, AIM_SERVICE, AIM_TEMPLATE_CACHE, GATEWAY, HTTP_ROUTE, POD, KindName
 from aim_domain.naming import http_route_name, inference_service_name
 
 TEAM = "team"
@@ -154,7 +145,7 @@ def test_a_download_that_failed_speaks_though_the_service_names_its_cache_no_mor
     obj = service(cache={"retryAttempts": 1}, resolvedTemplate=template)
     obj["spec"] = {} if caching is None else {"caching": caching}
 
-    def cache(name: str, template: str, *owners: JsonObject) -> tuple[Resource, JsonObject]:
+    def cache(name: str, template: str, *owners: JsonObject) -> tuple[KindName, JsonObject]:
         reported = {"artifacts": {"u": {"name": name}}}
         spec = {"templateName": template}
         return AIM_TEMPLATE_CACHE, make(

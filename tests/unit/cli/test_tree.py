@@ -4,25 +4,24 @@ import pytest
 from support.asked import Objects
 from support.builders import condition, make, owner
 
-from aim_cli.cluster.refs import (
-    AIM_ARTIFACT,
-    AIM_MODEL,
-    AIM_SERVICE,
-    AIM_TEMPLATE_CACHE,
-    CLAIM,
-    GATEWAY,
-    HTTP_ROUTE,
-    INFERENCE_SERVICE,
-    JOB,
-    POD,
-    JsonObject,
-    Ref,
-    Resource,
-)
+from aim_cli.cluster.refs import JsonObject, Ref
 from aim_cli.cluster.states import Weight, state_of, weight_of
 from aim_cli.errors import Exit
 from aim_cli.objects.tree import answer, dot, lines_of, tree
 from aim_domain import labels
+from aim_domain.kind_names import (
+    AIM_ARTIFACT,
+    AIM_MODEL,
+    AIM_SERVICE,
+    AIM_TEMPLATE_CACHE,
+    GATEWAY,
+    HTTP_ROUTE,
+    INFERENCE_SERVICE,
+    JOB,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    KindName,
+)
 
 TEAM = "team"
 
@@ -50,7 +49,17 @@ def small_cache() -> Objects:
         (POD, make(POD, "foreign", namespace=TEAM, spec={}, status={"phase": "Running"})),
         (AIM_TEMPLATE_CACHE, cache),
         (AIM_ARTIFACT, artifact),
-        (CLAIM, make(CLAIM, "v", namespace=TEAM, owners=[owner(artifact)], spec={}, status={"phase": "Bound"})),
+        (
+            PERSISTENT_VOLUME_CLAIM,
+            make(
+                PERSISTENT_VOLUME_CLAIM,
+                "v",
+                namespace=TEAM,
+                owners=[owner(artifact)],
+                spec={},
+                status={"phase": "Bound"},
+            ),
+        ),
         (HTTP_ROUTE, make(HTTP_ROUTE, "r", namespace=TEAM, owners=[owner(service)], spec=parents)),
     )
 
@@ -107,7 +116,7 @@ def test_what_does_not_exist_has_no_tree() -> None:
         (INFERENCE_SERVICE, {}, ""),
     ],
 )
-def test_states_of_all_kinds(kind: Resource, status: JsonObject, state: str) -> None:
+def test_states_of_all_kinds(kind: KindName, status: JsonObject, state: str) -> None:
     assert state_of(kind, make(kind, "x", spec={}, status=status)) == state
 
 

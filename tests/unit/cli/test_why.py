@@ -11,18 +11,19 @@ from support.asked import Objects
 from support.builders import condition, make, waiting
 
 import aim_cli
-from aim_cli.cluster import refs as kinds
-from aim_cli.cluster.refs import CLAIM, EVENT, GATEWAY, JOB, POD, JsonObject, Ref, Resource
+from aim_cli.cluster.refs import JsonObject, Ref
 from aim_cli.output import safe
 from aim_cli.why.blockers import Search, blockers_of, causes
 from aim_cli.why.command import REMEDIES, answer, lines_of, remedy_of, why
+from aim_domain import kind_names as kinds
 from aim_domain import labels
+from aim_domain.kind_names import EVENT, GATEWAY, JOB, PERSISTENT_VOLUME_CLAIM, POD, KindName
 from aim_domain.naming import claim_name, download_job_name, http_route_name, inference_service_name
 
 TEAM = "team"
 
 
-def obj(kind: Resource, name: str, *untrue: str, spec: JsonObject | None = None, **status: Any) -> JsonObject:
+def obj(kind: KindName, name: str, *untrue: str, spec: JsonObject | None = None, **status: Any) -> JsonObject:
     """An object with conditions that are not true, beside the one that sums them up."""
     reported = [
         condition(type_, False, "NotYet", f"{type_} is not yet") for type_ in (*untrue, *("Ready",) * bool(untrue))
@@ -31,7 +32,7 @@ def obj(kind: Resource, name: str, *untrue: str, spec: JsonObject | None = None,
     return make(kind, name, namespace=TEAM if kind.namespaced else None, spec=spec or {}, status=status)
 
 
-def leads(kind: Resource, known: JsonObject) -> list[object]:
+def leads(kind: KindName, known: JsonObject) -> list[object]:
     """Names of what its only condition points to; kinds of what has to be searched."""
     (only,) = blockers_of(kind, known)
     return [one.kind if isinstance(one, Search) else (one.kind, one.namespace, one.name) for one in only.towards]
@@ -112,7 +113,7 @@ WORKLOAD = inference_service_name("chat", TEAM)
         (
             kinds.AIM_ARTIFACT,
             obj(kinds.AIM_ARTIFACT, "a", "CachePvcReady"),
-            [(CLAIM, TEAM, claim_name("a", "aimartifact-a-uid"))],
+            [(PERSISTENT_VOLUME_CLAIM, TEAM, claim_name("a", "aimartifact-a-uid"))],
         ),
         (kinds.AIM_ARTIFACT, obj(kinds.AIM_ARTIFACT, "a", "DownloadJobPodsReady"), [POD]),
         (
@@ -142,7 +143,7 @@ WORKLOAD = inference_service_name("chat", TEAM)
         ),
     ],
 )
-def test_what_a_condition_is_about(kind: Resource, known: JsonObject, towards: list[object]) -> None:
+def test_what_a_condition_is_about(kind: KindName, known: JsonObject, towards: list[object]) -> None:
     assert leads(kind, known) == towards
 
 
@@ -251,10 +252,10 @@ def test_pods_and_volumes_say_themselves_what_they_wait_for() -> None:
     starting = make(POD, "p", status={"phase": "Pending", "containerStatuses": [waiting("c", "ContainerCreating")]})
     (started,) = blockers_of(POD, starting)
     assert (started.reason, started.status) == ("ContainerCreating", "Unknown")
-    claim = make(CLAIM, "v", spec={"storageClassName": "slow"}, status={"phase": "Pending"})
-    assert "its storage class is slow" in blockers_of(CLAIM, claim)[0].message
-    bound = make(CLAIM, "v", spec={}, status={"phase": "Bound"})
-    assert blockers_of(CLAIM, bound) == ()
+    claim = make(PERSISTENT_VOLUME_CLAIM, "v", spec={"storageClassName": "slow"}, status={"phase": "Pending"})
+    assert "its storage class is slow" in blockers_of(PERSISTENT_VOLUME_CLAIM, claim)[0].message
+    bound = make(PERSISTENT_VOLUME_CLAIM, "v", spec={}, status={"phase": "Bound"})
+    assert blockers_of(PERSISTENT_VOLUME_CLAIM, bound) == ()
 
 
 @pytest.mark.spec("FW-551", "FW-552")
@@ -341,7 +342,7 @@ def test_help_imports_none_of_the_platform() -> None:
     assert found.stdout == "[]\n"
 
 
-def event(about: Resource, name: str, reason: str, message: str, at: str, *, type_: str = "Warning") -> JsonObject:
+def event(about: KindName, name: str, reason: str, message: str, at: str, *, type_: str = "Warning") -> JsonObject:
     return make(
         EVENT,
         f"{name}.{reason}",
@@ -355,7 +356,7 @@ def event(about: Resource, name: str, reason: str, message: str, at: str, *, typ
     )
 
 
-def lines(cluster: Objects, kind: Resource, name: str, namespace: str = TEAM) -> list[str]:
+def lines(cluster: Objects, kind: KindName, name: str, namespace: str = TEAM) -> list[str]:
     """What the command tells, without ages."""
     reported = why(cluster, Ref(kind, namespace, name))
     return [line.partition(" (for ")[0] for line in lines_of(reported, datetime(2026, 1, 1, tzinfo=UTC))]
@@ -450,7 +451,9 @@ def test_what_else_is_in_the_way_is_named_below_the_shortest_chain() -> None:
 def claim(name: str, artifact: str, size: str) -> JsonObject:
     of = {"kind": "AIMArtifact", "name": artifact, "uid": f"aimartifact-{artifact}-uid", "apiVersion": "v"}
     spec = {"resources": {"requests": {"storage": size}}}
-    return make(CLAIM, name, namespace=TEAM, owners=[of], labels={labels.CACHE_NAME: artifact}, spec=spec)
+    return make(
+        PERSISTENT_VOLUME_CLAIM, name, namespace=TEAM, owners=[of], labels={labels.CACHE_NAME: artifact}, spec=spec
+    )
 
 
 @pytest.mark.spec("FW-605")
@@ -461,9 +464,9 @@ def test_who_holds_the_storage_that_an_artifact_waits_for() -> None:
     known = Objects(
         (kinds.AIM_ARTIFACT, blocked),
         (kinds.AIM_ARTIFACT, make(kinds.AIM_ARTIFACT, "small", namespace=TEAM, spec={"retentionPriority": 3})),
-        (CLAIM, claim("used", "large", "80Gi")),
-        (CLAIM, claim("free", "small", "1Gi")),
-        (CLAIM, make(CLAIM, "foreign", namespace=TEAM, spec={})),
+        (PERSISTENT_VOLUME_CLAIM, claim("used", "large", "80Gi")),
+        (PERSISTENT_VOLUME_CLAIM, claim("free", "small", "1Gi")),
+        (PERSISTENT_VOLUME_CLAIM, make(PERSISTENT_VOLUME_CLAIM, "foreign", namespace=TEAM, spec={})),
         (POD, make(POD, "p", namespace=TEAM, spec=mounts, status={"phase": "Running"})),
     )
     reported = [line for line in lines(known, kinds.AIM_ARTIFACT, "a") if line.startswith("held")]
@@ -511,7 +514,9 @@ def test_the_end_of_a_job_is_no_cause_of_what_its_pod_ended_with() -> None:
 )
 def test_a_claim_without_a_volume_is_the_cause_of_a_pod_that_waits_for_it(scheduler: str) -> None:
     artifact = obj(kinds.AIM_ARTIFACT, "nosc", "CachePvcReady", "DownloadJobPodsReady")
-    claim = make(CLAIM, claim_name("nosc", artifact["metadata"]["uid"]), namespace=TEAM, spec={}, status={})
+    claim = make(
+        PERSISTENT_VOLUME_CLAIM, claim_name("nosc", artifact["metadata"]["uid"]), namespace=TEAM, spec={}, status={}
+    )
     pod = make(
         POD, "download-x", namespace=TEAM, labels={labels.CACHE_NAME: "nosc"}, spec={}, status={"phase": "Pending"}
     )
@@ -520,14 +525,20 @@ def test_a_claim_without_a_volume_is_the_cause_of_a_pod_that_waits_for_it(schedu
     known = Objects(
         (kinds.AIM_ARTIFACT, artifact),
         (POD, pod),
-        (CLAIM, claim),
+        (PERSISTENT_VOLUME_CLAIM, claim),
         (
             EVENT,
             event(POD, "download-x", "FailedScheduling", scheduler, LATER),
         ),
         (
             EVENT,
-            event(CLAIM, claim["metadata"]["name"], "ProvisioningFailed", 'storageclass "fast-typo" not found', LATER),
+            event(
+                PERSISTENT_VOLUME_CLAIM,
+                claim["metadata"]["name"],
+                "ProvisioningFailed",
+                'storageclass "fast-typo" not found',
+                LATER,
+            ),
         ),
     )
     reported = lines(known, kinds.AIM_ARTIFACT, "nosc")

@@ -12,10 +12,11 @@ from typer.testing import CliRunner
 
 from aim_cli.__main__ import app
 from aim_cli.answer import Answer, Form, answered, columns, print_answer, render
-from aim_cli.cluster import refs as resources
-from aim_cli.cluster.refs import AIM_CLUSTER_MODEL, AIM_SERVICE, KNOWN, JsonObject, Ref
+from aim_cli.cluster.refs import KNOWN, JsonObject, Ref
 from aim_cli.cluster.targets import Where, kind_called, target
 from aim_cli.errors import CliError, Exit, TargetError, UnreachableError
+from aim_domain import kind_names as resources
+from aim_domain.kind_names import AIM_CLUSTER_MODEL, AIM_SERVICE
 from aim_domain.kinds import KINDS
 from controller_runtime.kube.config import ConfigError, default_namespace
 

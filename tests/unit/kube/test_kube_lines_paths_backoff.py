@@ -6,8 +6,8 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.fake_apiserver import AIM_SERVICE, CONFIG_MAP, NAMESPACE
 
+from aim_domain.kind_names import AIM_SERVICE, CONFIG_MAP, NAMESPACE
 from controller_runtime import object_path, resource_name
 from controller_runtime.backoff import Backoff
 from controller_runtime.kube import client as lines

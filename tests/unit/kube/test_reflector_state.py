@@ -3,8 +3,9 @@
 from typing import Any
 
 import pytest
-from support.fake_apiserver import CONFIG_MAP, config_map
+from support.fake_apiserver import config_map
 
+from aim_domain.kind_names import CONFIG_MAP
 from controller_runtime import ApiError, JsonObject, KubeError
 from controller_runtime.api.meta import Identity
 from controller_runtime.kube.client import VersionMatch, WatchEvent, WatchEventType

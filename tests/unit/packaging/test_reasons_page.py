@@ -7,7 +7,7 @@ import pytest
 from support.reported_reasons import all_words, reported_reasons
 
 from aim_cli.why.command import REMEDIES
-from aim_domain.component_names import COMPONENT_ORDER
+from aim_domain.kinds import OWN_KINDS
 from aim_packaging.reference import reasons_page
 from aim_packaging.reference.reason_catalogue import CONDITIONS, REASONS
 
@@ -32,7 +32,7 @@ def test_no_reason_is_explained_that_nobody_tells() -> None:
 
 @pytest.mark.spec("FW-692")
 def test_every_condition_of_every_kind_is_explained() -> None:
-    reported = {type_ for kind in COMPONENT_ORDER for type_ in reasons_page.conditions_of(kind)}
+    reported = {type_ for kind in OWN_KINDS for type_ in reasons_page.conditions_of(kind.kind)}
     assert reported == CONDITIONS.keys()
     shown = reasons_page.page()
     assert [type_ for type_ in reported if f"| `{type_}` |" not in shown] == []

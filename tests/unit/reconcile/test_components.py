@@ -2,7 +2,8 @@
 
 import pytest
 
-from aim_domain.component_names import COMPONENT_ORDER, ComponentName
+from aim_domain.component_names import ComponentName
+from aim_domain.kinds import OWN_KINDS
 from controller_runtime import (
     Category,
     ClassifiedError,
@@ -103,5 +104,5 @@ def test_what_is_found_is_inspected() -> None:
 
 @pytest.mark.spec("FW-039")
 def test_every_listed_component_is_a_known_name() -> None:
-    listed = {name for names in COMPONENT_ORDER.values() for name in names}
+    listed = {name for kind in OWN_KINDS for name in kind.model.components}
     assert listed == set(ComponentName)

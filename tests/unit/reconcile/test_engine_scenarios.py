@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from aim_domain.component_names import COMPONENT_ORDER
+from aim_domain import AIMService
 from controller_runtime import (
     Category,
     ClassifiedError,
@@ -53,7 +53,7 @@ def see(
     *components: Component, before: Iterable[Condition] = (), status: StatusValue | None = None, generation: int = 1
 ) -> Evaluation:
     return evaluate(
-        COMPONENT_ORDER["AIMService"],
+        AIMService.components,
         components,
         generation=generation,
         stored=tuple(before),
@@ -308,7 +308,7 @@ def test_an_empty_result_leaves_no_trace_in_either_of_two_passes() -> None:
     first = see(MODEL, empty)
     assert set(reported(first)) == {"ModelReady", "Ready"}
     later = evaluate(
-        COMPONENT_ORDER["AIMService"],
+        AIMService.components,
         (empty, MODEL),
         generation=1,
         stored=first.conditions,

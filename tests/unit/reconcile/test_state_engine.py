@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from aim_domain.component_names import COMPONENT_ORDER
+from aim_domain import AIMService
 from controller_runtime import (
     Category,
     ClassifiedError,
@@ -56,7 +56,7 @@ class Object:
         extra: Iterable[Desired] = (),
     ) -> Evaluation:
         result = evaluate(
-            COMPONENT_ORDER["AIMService"],
+            AIMService.components,
             components,
             generation=self.generation,
             stored=self.stored,

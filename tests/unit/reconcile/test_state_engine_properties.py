@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aim_domain.component_names import COMPONENT_ORDER
+from aim_domain import AIMService
 from controller_runtime import (
     RETRIED_CATEGORIES,
     Category,
@@ -29,7 +29,7 @@ ERRORS = st.builds(
 COMPONENTS = st.lists(
     st.builds(
         Component,
-        st.sampled_from(COMPONENT_ORDER[KIND]),
+        st.sampled_from(AIMService.components),
         st.none() | st.sampled_from(list(State)),
         st.none() | st.sampled_from(["R", "no reason!"]),
         errors=st.lists(ERRORS, max_size=2).map(tuple),
@@ -43,7 +43,7 @@ COMPONENTS = st.lists(
 
 def see(components: list[Component], before: Evaluation | None = None, seconds: float = 0) -> Evaluation:
     return evaluate(
-        COMPONENT_ORDER[KIND],
+        AIMService.components,
         components,
         generation=2,
         stored=before.conditions if before else (),

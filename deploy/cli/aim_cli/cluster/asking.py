@@ -14,8 +14,9 @@ from urllib.parse import urlencode
 
 import urllib3
 
-from aim_cli.cluster.refs import NO_SUCH_KIND, JsonObject, Ref, Resource, describe_error, unanswered
+from aim_cli.cluster.refs import NO_SUCH_KIND, JsonObject, Ref, describe_error, unanswered
 from aim_cli.errors import TargetError, UnreachableError
+from aim_domain.kind_names import KindName
 from controller_runtime.kube.config import Connection, load_connection
 from controller_runtime.kube.errors import ApiError, KubeError, api_error
 from controller_runtime.kube.kinds import collection_path, object_path
@@ -64,7 +65,7 @@ class KubeReader:
 
     def search(
         self,
-        kind: Resource,
+        kind: KindName,
         namespace: str = "",
         labels: str = "",
         fields: str = "",
@@ -76,11 +77,11 @@ class KubeReader:
             self.lists[where] = list(self.select(kind, namespace, labels, fields))
         return self.lists[where]
 
-    def each(self, kind: Resource, namespace: str, make: Callable[[Resource, JsonObject], T]) -> list[T]:
+    def each(self, kind: KindName, namespace: str, make: Callable[[KindName, JsonObject], T]) -> list[T]:
         """See `Cluster`."""
         return [make(kind, one) for one in self.search(kind, namespace)]
 
-    def knows(self, kind: Resource) -> bool:
+    def knows(self, kind: KindName) -> bool:
         """Whether there are objects of a kind at all."""
         try:
             self.read(f"{collection_path(kind, None)}?limit=1")
@@ -88,7 +89,7 @@ class KubeReader:
             return not error.is_not_found
         return True
 
-    def select(self, kind: Resource, namespace: str = "", labels: str = "", fields: str = "") -> Iterator[JsonObject]:
+    def select(self, kind: KindName, namespace: str = "", labels: str = "", fields: str = "") -> Iterator[JsonObject]:
         """The objects of a collection, page by page, with what lists leave out."""
         token = ""
         while True:
@@ -131,7 +132,7 @@ class KubeReader:
         """The answer to a review: it is sent by POST, and the server keeps nothing of it."""
         return _decoded(path, self._send("POST", path, json.dumps(question)))
 
-    def rehearse(self, kind: Resource, obj: JsonObject) -> JsonObject:
+    def rehearse(self, kind: KindName, obj: JsonObject) -> JsonObject:
         """What the server would store if the object were applied; it keeps nothing.
 
         Raises:

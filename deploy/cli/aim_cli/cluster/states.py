@@ -3,8 +3,9 @@
 from enum import IntEnum
 from typing import Final
 
-from aim_cli.cluster.refs import GATEWAY, HTTP_ROUTE, JOB, JsonObject, Resource
+from aim_cli.cluster.refs import JsonObject
 from aim_cli.why.blockers import blockers_of
+from aim_domain.kind_names import GATEWAY, HTTP_ROUTE, JOB, KindName
 
 
 class Weight(IntEnum):
@@ -30,7 +31,7 @@ _WEIGHTS: Final = {
 }
 
 
-def state_of(kind: Resource, obj: JsonObject) -> str:
+def state_of(kind: KindName, obj: JsonObject) -> str:
     """What the object says of itself, in one word; empty where its kind has no states."""
     if obj["metadata"].get("deletionTimestamp"):
         return "Terminating"

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from aim_cli.cluster.refs import KNOWN, Ref, Resource
+from aim_cli.cluster.refs import KNOWN, Ref
 from aim_cli.errors import TargetError, UnreachableError
+from aim_domain.kind_names import KindName
 
 if TYPE_CHECKING:
     from aim_cli.cluster.asking import KubeReader
@@ -43,17 +44,17 @@ class Where:
         except ConfigError as error:
             raise UnreachableError(str(error)) from error
 
-    def scope(self, kind: Resource) -> str:
+    def scope(self, kind: KindName) -> str:
         """The namespace to look into; empty = everywhere."""
         return "" if self.everywhere or not kind.namespaced else self.default
 
 
-def known_kind(word: str) -> Resource | None:
+def known_kind(word: str) -> KindName | None:
     """The kind that a word names; ``None`` of kinds that no command is asked about."""
     return next((kind for kind in KNOWN if word.lower() in kind.words), None)
 
 
-def kind_called(word: str) -> Resource:
+def kind_called(word: str) -> KindName:
     """The kind that a word names.
 
     Raises:
@@ -89,7 +90,7 @@ def target(kind: str, name: str | None, where: Where) -> Ref:
     return Ref(resource, namespace or where.default, plain)
 
 
-def nothing(kind: Resource, where: Where) -> str:
+def nothing(kind: KindName, where: Where) -> str:
     """That there is no object of a kind where one was looked for."""
     looked = where.scope(kind)
     place = f" in {looked}; -A looks in all namespaces" if looked else ""

@@ -172,11 +172,12 @@ def logs(
 
     from aim_cli.answer import Answer, answered, complain, plain
     from aim_cli.cluster.asking import reading
-    from aim_cli.cluster.refs import POD, require
+    from aim_cli.cluster.refs import require
     from aim_cli.cluster.targets import Where, target
     from aim_cli.errors import Exit
     from aim_cli.objects.pod_logs import follow as followed
     from aim_cli.objects.pod_logs import last_words, say, speakers
+    from aim_domain.kind_names import POD
 
     def ask() -> Answer:
         wanted = target("aimservice", name, Where(kubeconfig, context, namespace))

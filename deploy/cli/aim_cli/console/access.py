@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final, Protocol, TypeAlias, TypeVar
 
-from aim_cli.cluster.refs import KNOWN, NAMESPACE, JsonObject, Ref, Resource
+from aim_cli.cluster.refs import KNOWN, JsonObject, Ref
 from aim_cli.log.targets import kind_name
+from aim_domain.kind_names import NAMESPACE, KindName
 from controller_runtime import Key
 from controller_runtime.log.history.decisions import DecisionRecord
 from controller_runtime.log.history.facts import FACT
@@ -73,7 +74,7 @@ class Access:
     _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
     _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def rights(self, kinds: Collection[Resource], namespaces: Iterable[str]) -> Rights:
+    async def rights(self, kinds: Collection[KindName], namespaces: Iterable[str]) -> Rights:
         """What may be seen of some kinds.
 
         Raises:
@@ -86,7 +87,7 @@ class Access:
             within = await self._allowed([(kind, one) for one in namespaces for kind in rest])
         return Rights(frozenset(name for name, _ in everywhere), frozenset(within))
 
-    async def _allowed(self, questions: Collection[tuple[Resource, str]]) -> set[tuple[str, str]]:
+    async def _allowed(self, questions: Collection[tuple[KindName, str]]) -> set[tuple[str, str]]:
         now = self.clock()
         # What no longer counts is of namespaces that are gone, or is asked again.
         self._known = {what: one for what, one in self._known.items() if now < one[1]}
@@ -95,7 +96,7 @@ class Access:
         asked = {(kind.resource, namespace) for kind, namespace in questions}
         return {one for one in asked if self._known[one][0]}
 
-    async def _ask(self, kind: Resource, namespace: str) -> None:
+    async def _ask(self, kind: KindName, namespace: str) -> None:
         async with self._turns:
             answer = await self.review(question(kind, namespace))
         allowed = bool((answer.get("status") or {}).get("allowed"))
@@ -103,7 +104,7 @@ class Access:
         self._known[kind.resource, namespace] = (allowed, self.clock() + remembered)
 
 
-def question(kind: Resource, namespace: str) -> JsonObject:
+def question(kind: KindName, namespace: str) -> JsonObject:
     """Whether the caller may list a kind, in a namespace or everywhere."""
     what = {"verb": "list", "group": kind.group, "resource": kind.plural, "namespace": namespace}
     return {
@@ -197,21 +198,21 @@ NOT_ALLOWED = "you may not list them"
 class KnownMoment(Protocol):
     """The present, or a moment of the past, without regard to a viewer."""
 
-    def holds(self, kind: Resource) -> bool:
+    def holds(self, kind: KindName) -> bool:
         """Whether objects of a kind are published at all."""
 
     def object(self, ref: Ref) -> JsonObject | None:
         """One object."""
 
-    def objects(self, kind: Resource, namespace: str, owner: str) -> Iterable[JsonObject]:
+    def objects(self, kind: KindName, namespace: str, owner: str) -> Iterable[JsonObject]:
         """Objects of a kind: of a namespace unless it is empty, of the owner with a UID unless that is."""
 
     def each(
-        self, kind: Resource, namespace: str, make: Callable[[Resource, JsonObject], T]
+        self, kind: KindName, namespace: str, make: Callable[[KindName, JsonObject], T]
     ) -> Iterable[tuple[str, T]]:
         """What a function makes of each object of a kind, with the namespace of that."""
 
-    def unknowns(self, kind: Resource, /) -> Mapping[Ref, str]:
+    def unknowns(self, kind: KindName, /) -> Mapping[Ref, str]:
         """Of which objects of a kind the state is unknown, and why."""
 
 
@@ -244,7 +245,7 @@ class Sight:
 
     def search(
         self,
-        kind: Resource,
+        kind: KindName,
         namespace: str = "",
         labels: str = "",  # noqa: ARG002 - this and the next would only save sending
         fields: str = "",  # noqa: ARG002
@@ -260,14 +261,14 @@ class Sight:
                 self.unasked[str(ref)] = unknown
         return shown
 
-    def each(self, kind: Resource, namespace: str, make: Callable[[Resource, JsonObject], T]) -> list[T]:
+    def each(self, kind: KindName, namespace: str, make: Callable[[KindName, JsonObject], T]) -> list[T]:
         """See `Cluster`."""
         if not self._may_look(kind, namespace):
             return []
         found = self.known.each(kind, namespace, make)
         return [made for own, made in found if self.rights.admits(kind.resource, own)]
 
-    def _may_look(self, kind: Resource, namespace: str) -> bool:
+    def _may_look(self, kind: KindName, namespace: str) -> bool:
         if not self.known.holds(kind):
             self.unasked[kind.plural] = NOT_PUBLISHED
             return False

@@ -18,7 +18,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
 
 from aim_cli.answer import plain
-from aim_cli.cluster.refs import KNOWN, NODE, JsonObject
+from aim_cli.cluster.refs import KNOWN, JsonObject
 from aim_cli.console import decision, log_pages, pages, past
 from aim_cli.console.access import Sight
 from aim_cli.console.bus_page import bus_page
@@ -29,6 +29,7 @@ from aim_cli.console.templating import render
 from aim_cli.console.tokens import READINGS, STREAMS, Places
 from aim_cli.errors import CliError, TargetError
 from aim_cli.log.targets import Target, target_of
+from aim_domain.kind_names import NODE
 from controller_runtime import KubeError
 from controller_runtime.log.broker.address import BusError
 

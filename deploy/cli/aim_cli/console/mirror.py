@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Never, TypeVar
 
-from aim_cli.cluster.refs import JsonObject, Ref, Resource
+from aim_cli.cluster.refs import JsonObject, Ref
 from aim_cli.errors import UnreachableError
 from aim_cli.log.connecting import broker, layout
 from aim_cli.log.refusals import refused_by_broker
 from aim_cli.parts import PARTS
+from aim_domain.kind_names import KindName
 from aim_domain.parts import NAMESPACES
 from controller_runtime import Key
 from controller_runtime.api.meta import Resource as Meta
@@ -166,7 +167,7 @@ class Mirror:
         )
         return {name: datetime.fromisoformat(at) for name, at in reported if at}
 
-    def holds(self, kind: Resource) -> bool:
+    def holds(self, kind: KindName) -> bool:
         """Whether objects of a kind are published at all."""
         return any(part.kind.resource == kind.resource for part in OBJECT_PARTS)
 
@@ -178,7 +179,7 @@ class Mirror:
                 return _json(entry, ref.kind)
         return None
 
-    def objects(self, kind: Resource, namespace: str, owner: str) -> Iterable[JsonObject]:
+    def objects(self, kind: KindName, namespace: str, owner: str) -> Iterable[JsonObject]:
         """Objects of a kind: of a namespace unless it is empty, of the owner with a UID unless that is."""
         for part in OBJECT_PARTS:
             if part.kind.resource == kind.resource:
@@ -187,7 +188,7 @@ class Mirror:
                 yield from (_json(entry, kind) for entry in entries if namespace in ("", entry.key.namespace))
 
     def each(
-        self, kind: Resource, namespace: str, make: Callable[[Resource, JsonObject], T]
+        self, kind: KindName, namespace: str, make: Callable[[KindName, JsonObject], T]
     ) -> Iterator[tuple[str, T]]:
         """What a function makes of each object of a kind, once for each version, with its namespace (FW-675)."""
         for part in OBJECT_PARTS:
@@ -200,11 +201,11 @@ class Mirror:
                         kept[entry.key] = make(kind, _json(entry, kind))
                     yield entry.key.namespace, kept[entry.key]
 
-    def unknowns(self, _: Resource) -> Mapping[Ref, str]:
+    def unknowns(self, _: KindName) -> Mapping[Ref, str]:
         """None: what is not known here yet, the page says of the part."""
         return {}
 
-    def owned(self, kind: Resource, owner: str) -> Iterator[Ref]:
+    def owned(self, kind: KindName, owner: str) -> Iterator[Ref]:
         """The names of what an owner has."""
         for part in OBJECT_PARTS:
             if part.kind.resource == kind.resource:
@@ -212,7 +213,7 @@ class Mirror:
                 yield from (Ref(kind, entry.key.namespace, entry.key.name) for entry in entries)
 
 
-def _json(entry: Entry[Any], kind: Resource) -> JsonObject:
+def _json(entry: Entry[Any], kind: KindName) -> JsonObject:
     return {"apiVersion": kind.api_version, "kind": kind.kind, **entry.raw}
 
 

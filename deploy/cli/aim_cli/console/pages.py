@@ -6,23 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from aim_cli.cluster.refs import (
-    AIM_ARTIFACT,
-    AIM_CLUSTER_MODEL,
-    AIM_CLUSTER_SERVICE_TEMPLATE,
-    AIM_MODEL,
-    AIM_SERVICE,
-    AIM_SERVICE_TEMPLATE,
-    CLAIM,
-    KNOWN,
-    NODE,
-    POD,
-    Cluster,
-    JsonObject,
-    Ref,
-    Resource,
-    ref_of,
-)
+from aim_cli.cluster.refs import KNOWN, Cluster, JsonObject, Ref, ref_of
 from aim_cli.cluster.states import state_of
 from aim_cli.console.graph import HEIGHT, WIDTH, drawing, mark_of
 from aim_cli.installation.overview import GPU, glance, gpus_of, overview
@@ -35,6 +19,18 @@ from aim_cli.why.command import lines_of, why
 from aim_cli.why.holders import Holder, holders
 from aim_domain import kinds
 from aim_domain.gpu.inventory import gpu_model_of
+from aim_domain.kind_names import (
+    AIM_ARTIFACT,
+    AIM_CLUSTER_MODEL,
+    AIM_CLUSTER_SERVICE_TEMPLATE,
+    AIM_MODEL,
+    AIM_SERVICE,
+    AIM_SERVICE_TEMPLATE,
+    NODE,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    KindName,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +98,7 @@ def volumes(held: Iterable[Holder], artifacts: Iterable[JsonObject], words: str,
 def _volume(held: Holder, artifact: JsonObject | None) -> Volume:
     status = (artifact or {}).get("status") or {}
     return Volume(
-        Ref(CLAIM, held.namespace, held.claim),
+        Ref(PERSISTENT_VOLUME_CLAIM, held.namespace, held.claim),
         Ref(AIM_ARTIFACT, held.namespace, held.artifact),
         "missing" if artifact is None else state_of(AIM_ARTIFACT, artifact),
         held.size,
@@ -196,7 +192,7 @@ def _service_row(obj: JsonObject, now: datetime) -> Row:
     return _row(AIM_SERVICE, obj, cells)
 
 
-def _row(kind: Resource, obj: JsonObject, cells: tuple[object, ...]) -> Row:
+def _row(kind: KindName, obj: JsonObject, cells: tuple[object, ...]) -> Row:
     state = _state(kind, obj)
     blockers = blockers_of(kind, obj) if mark_of(state) != "well" else ()
     because = f"{blockers[0].reason}: {blockers[0].message}" if blockers else ""
@@ -265,7 +261,7 @@ def catalogue(cluster: Cluster, words: str) -> JsonObject:
     return {"models": models[:PAGE], "found": len(models), "words": words}
 
 
-def _template_row(kind: Resource, obj: JsonObject) -> Row:
+def _template_row(kind: KindName, obj: JsonObject) -> Row:
     spec = obj.get("spec") or {}
     profile = ((obj.get("status") or {}).get("profile") or {}).get("metadata") or {}
     gpu = (spec.get("hardware") or {}).get("gpu") or {}
@@ -288,7 +284,7 @@ def capacity(cluster: Cluster, now: datetime, words: str = "", order: str = "siz
     nodes = [_node(obj, by_node.get(obj["metadata"]["name"], ())) for obj in found]
     used, total, count = gpus_of(found, pods)
     artifacts = cluster.search(AIM_ARTIFACT)
-    held = holders(cluster.search(CLAIM), artifacts, pods)
+    held = holders(cluster.search(PERSISTENT_VOLUME_CLAIM), artifacts, pods)
     shown = volumes(held, artifacts, words, order)
     return {
         "nodes": sorted((one for one in nodes if one["total"]), key=lambda one: str(one["name"])),
@@ -316,7 +312,7 @@ def _limit(namespace: str, used: int, limit: int | None) -> JsonObject:
     return {"namespace": namespace, "used": format_size(used), "limit": reported, "share": min(100, share)}
 
 
-def _state(kind: Resource, obj: JsonObject) -> str:
+def _state(kind: KindName, obj: JsonObject) -> str:
     return state_of(kind, obj)
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Final, Protocol, TypeVar
 from urllib.parse import quote
 
-from aim_cli.cluster.refs import KNOWN, JsonObject, Ref, Resource
+from aim_cli.cluster.refs import KNOWN, JsonObject, Ref
 from aim_cli.console import pages
 from aim_cli.console.access import Rights, Sight, is_shown, redact, saw_all
 from aim_cli.console.mirror import OBJECT_PARTS
@@ -18,6 +18,7 @@ from aim_cli.log.report import Bar, waterfall
 from aim_cli.log.targets import Target, located
 from aim_cli.log.timeline import Moment, Reader, deeds, timeline
 from aim_cli.services import services
+from aim_domain.kind_names import KindName
 from controller_runtime import Key
 from controller_runtime.log.history.reader import DecisionFilter, History
 from controller_runtime.log.history.versions import Knowledge, StateAt
@@ -34,10 +35,10 @@ _SURENESS: Final = (Knowledge.ABSENT, Knowledge.UNKNOWN, Knowledge.PRESENT)
 class Present(Protocol):
     """What is known of today, where the log has no way to look something up."""
 
-    def holds(self, kind: Resource, /) -> bool:
+    def holds(self, kind: KindName, /) -> bool:
         """Whether objects of a kind are published at all."""
 
-    def owned(self, kind: Resource, owner: str) -> Iterable[Ref]:
+    def owned(self, kind: KindName, owner: str) -> Iterable[Ref]:
         """Objects of a kind that the owner with a UID has now."""
 
 
@@ -68,12 +69,12 @@ class Past:
     rights: Rights
     since: datetime | None = None
     narrowed: bool = False
-    _states: dict[Resource, dict[Ref, PastState]] = field(default_factory=lambda: defaultdict(dict))
-    _read: set[tuple[str, Resource]] = field(default_factory=set)
+    _states: dict[KindName, dict[Ref, PastState]] = field(default_factory=lambda: defaultdict(dict))
+    _read: set[tuple[str, KindName]] = field(default_factory=set)
     _lacking: set[Ref] = field(default_factory=set)
-    _unread: set[tuple[str, Resource]] = field(default_factory=set)
+    _unread: set[tuple[str, KindName]] = field(default_factory=set)
 
-    def holds(self, kind: Resource) -> bool:
+    def holds(self, kind: KindName) -> bool:
         """Whether objects of a kind are published at all."""
         return self.present.holds(kind)
 
@@ -99,7 +100,7 @@ class Past:
         """One object."""
         return self.state_of(ref).body
 
-    def objects(self, kind: Resource, namespace: str, owner: str) -> Iterator[JsonObject]:
+    def objects(self, kind: KindName, namespace: str, owner: str) -> Iterator[JsonObject]:
         """Objects of a kind: in a namespace all, else those of an owner that are still there."""
         refs: Iterable[Ref] = ()
         if not namespace:
@@ -114,13 +115,13 @@ class Past:
                 yield obj
 
     def each(
-        self, kind: Resource, namespace: str, make: Callable[[Resource, JsonObject], T]
+        self, kind: KindName, namespace: str, make: Callable[[KindName, JsonObject], T]
     ) -> Iterator[tuple[str, T]]:
         """What a function makes of each object of a kind, with its namespace."""
         for obj in self.objects(kind, namespace, ""):
             yield obj["metadata"].get("namespace") or "", make(kind, obj)
 
-    def unknowns(self, kind: Resource) -> Mapping[Ref, str]:
+    def unknowns(self, kind: KindName) -> Mapping[Ref, str]:
         """Of which objects of a kind the log cannot tell for sure how they were, and why."""
         return {ref: one.unknown for ref, one in self._states[kind].items() if one.unknown}
 
@@ -156,11 +157,11 @@ class Past:
             self._states[kind][ref] = state
 
 
-def _parts(kind: Resource) -> Collection[str]:
+def _parts(kind: KindName) -> Collection[str]:
     return [part for part, known in _RESOURCES.items() if known == kind]
 
 
-def _state(kind: Resource, found: StateAt) -> PastState:
+def _state(kind: KindName, found: StateAt) -> PastState:
     body = body_of(found)
     if body is not None:
         body = {"apiVersion": kind.api_version, "kind": kind.kind, **body}

@@ -9,13 +9,14 @@ from typing import Final
 import uvicorn
 
 from aim_cli.cluster.client import cluster
-from aim_cli.cluster.refs import NAMESPACE, JsonObject
+from aim_cli.cluster.refs import JsonObject
 from aim_cli.cluster.targets import Where
 from aim_cli.console.access import Access, question
 from aim_cli.console.app import Console
 from aim_cli.console.login import PrivateDoor
 from aim_cli.console.mirror import Mirror, mirror, wait_ended
 from aim_cli.errors import UnreachableError
+from aim_domain.kind_names import NAMESPACE
 from controller_runtime.api.meta import Kind, Resource
 from controller_runtime.log.broker.address import BusApiError
 from controller_runtime.log.broker.reading import STREAM_NOT_FOUND
@@ -24,7 +25,7 @@ from controller_runtime.manager.http import InProcessServer
 
 HOST: Final = "127.0.0.1"
 _REVIEW: Final = Kind(
-    "authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", False, Resource
+    "authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", False, model=Resource
 )
 
 

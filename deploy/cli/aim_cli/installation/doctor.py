@@ -11,8 +11,11 @@ from typing import Final
 
 from aim_cli.answer import Answer, columns
 from aim_cli.cluster.asking import KubeReader
-from aim_cli.cluster.refs import (
-    CLAIM,
+from aim_cli.cluster.refs import JsonObject
+from aim_cli.errors import TO_BROKER, Exit
+from aim_cli.installation.bus_state import BusState, PartState, StreamState
+from aim_cli.installation.overview import gpus_of, leaders_of
+from aim_domain.kind_names import (
     DEFINITION,
     DEPLOYMENT,
     HTTP_ROUTE,
@@ -20,14 +23,11 @@ from aim_cli.cluster.refs import (
     LEASE,
     NODE,
     OWN,
+    PERSISTENT_VOLUME_CLAIM,
     POD,
     STATEFUL_SET,
-    JsonObject,
-    Resource,
+    KindName,
 )
-from aim_cli.errors import TO_BROKER, Exit
-from aim_cli.installation.bus_state import BusState, PartState, StreamState
-from aim_cli.installation.overview import gpus_of, leaders_of
 from aim_domain.services import SERVICES
 from controller_runtime.kube.errors import ApiError
 from controller_runtime.manager.causes import REMEDIES, Cause, to_define
@@ -40,7 +40,7 @@ _MOST: Final = 5
 OWN_NAMESPACE: Final = "(its own)"
 """Stands for the namespace of the platform, wherever that is."""
 _OURS: Final = "app.kubernetes.io/name=aim-engine"
-_STORAGE_CLASSES: Final = Resource("storage.k8s.io", "v1", "StorageClass", "storageclasses", False)
+_STORAGE_CLASSES: Final = KindName("storage.k8s.io", "v1", "StorageClass", "storageclasses", False)
 _SCALED: Final = "scaledobjects.keda.sh"
 
 
@@ -111,7 +111,7 @@ def examine(cluster: KubeReader, *, before: bool) -> Iterator[Finding]:
         yield from (hidden,) if hidden else leading(leases, datetime.now(UTC))
 
 
-def unread(cluster: KubeReader, about: str, *kinds: Resource) -> Finding | None:
+def unread(cluster: KubeReader, about: str, *kinds: KindName) -> Finding | None:
     """That some kinds may not be listed; ``None`` where all may (FW-732)."""
     why = [cluster.unasked[kind.plural] for kind in kinds if kind.plural in cluster.unasked]
     return Finding(about, Mark.UNKNOWN, why[0], "ask with more permissions") if why else None
@@ -125,7 +125,7 @@ def brokers(cluster: KubeReader) -> list[JsonObject]:
 Permission = tuple[str, str, str]
 """Verb, group, plural."""
 READER: Final[tuple[Permission, ...]] = tuple(
-    ("list", kind.group, kind.plural) for kind in (*OWN, INFERENCE_SERVICE, HTTP_ROUTE, POD, CLAIM)
+    ("list", kind.group, kind.plural) for kind in (*OWN, INFERENCE_SERVICE, HTTP_ROUTE, POD, PERSISTENT_VOLUME_CLAIM)
 )
 """What this command itself needs."""
 EXAMINER: Final[tuple[Permission, ...]] = tuple(
@@ -300,7 +300,7 @@ def own_definitions(definitions: Mapping[str, JsonObject]) -> Iterator[Finding]:
         yield Finding("definitions", Mark.OK, f"{len(OWN)} kinds are defined")
 
 
-def _ours(kind: Resource) -> JsonObject:
+def _ours(kind: KindName) -> JsonObject:
     # Nothing else here needs the models, and their import takes a while.
     from aim_domain.crd import definition  # noqa: PLC0415
     from aim_domain.kinds import kind_of  # noqa: PLC0415

@@ -8,11 +8,12 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from aim_cli.answer import Answer, columns
-from aim_cli.cluster.refs import LEASE, NODE, OWN, POD, Cluster, JsonObject, Ref, Resource, ref_of, remarks, require
+from aim_cli.cluster.refs import Cluster, JsonObject, Ref, ref_of, remarks, require
 from aim_cli.cluster.states import Weight, state_of, weight_of
 from aim_cli.errors import Exit
 from aim_cli.units import age, bytes_of
 from aim_cli.why.blockers import blockers_of
+from aim_domain.kind_names import LEASE, NODE, OWN, POD, KindName
 from aim_domain.services import SERVICES
 
 GPU: Final = "amd.com/gpu"
@@ -114,12 +115,12 @@ def _gpu_lines(gpus: tuple[int, int, int], *, pods_read: bool) -> list[str]:
     return [f"GPUs: {asked} on {nodes} nodes"] if total else []
 
 
-def _row(kind: Resource, states: Counter[str]) -> tuple[str, str, str]:
+def _row(kind: KindName, states: Counter[str]) -> tuple[str, str, str]:
     reported = ", ".join(f"{count} {state}" for state, count in states.most_common())
     return kind.kind, str(states.total()), reported
 
 
-def glance(kind: Resource, obj: JsonObject) -> Concern:
+def glance(kind: KindName, obj: JsonObject) -> Concern:
     """How an object looks."""
     state, ref = state_of(kind, obj), ref_of(kind, obj)
     weight = weight_of(state)
@@ -163,11 +164,11 @@ def _summed(allocatable: list[int], requested: list[int]) -> tuple[int, int, int
     return sum(requested), sum(allocatable), sum(1 for one in allocatable if one)
 
 
-def _allocatable(_: Resource, node: JsonObject) -> int:
+def _allocatable(_: KindName, node: JsonObject) -> int:
     return bytes_of(((node.get("status") or {}).get("allocatable") or {}).get(GPU))
 
 
-def _requested(_: Resource, pod: JsonObject) -> int:
+def _requested(_: KindName, pod: JsonObject) -> int:
     if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
         return 0
     containers = (pod.get("spec") or {}).get("containers") or ()

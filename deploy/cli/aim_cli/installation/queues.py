@@ -9,8 +9,9 @@ import urllib3
 
 from aim_cli.answer import Answer, columns
 from aim_cli.cluster.asking import KubeReader
-from aim_cli.cluster.refs import POD, JsonObject, require
+from aim_cli.cluster.refs import JsonObject, require
 from aim_cli.errors import Exit, UnreachableError
+from aim_domain.kind_names import POD
 from controller_runtime.kube.errors import ApiError
 
 _OURS: Final = "app.kubernetes.io/name=aim-engine"

@@ -7,11 +7,12 @@ Not the parts of the platform: these come with the models of their objects, whos
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from aim_cli.cluster import refs as resources
-from aim_cli.cluster.refs import Ref, Resource
+from aim_cli.cluster.refs import Ref
 from aim_cli.cluster.targets import Where
 from aim_cli.cluster.targets import target as named
 from aim_cli.errors import TargetError
+from aim_domain import kind_names as resources
+from aim_domain.kind_names import KindName
 from controller_runtime.log.wire.part import Key
 
 if TYPE_CHECKING:
@@ -23,11 +24,11 @@ class LoggedPart:
     """What the log holds under one name; see `Part`."""
 
     name: str
-    kind: Resource
+    kind: KindName
     optional: bool = False
 
 
-def _whole(*kinds: Resource, optional: bool = False) -> tuple[LoggedPart, ...]:
+def _whole(*kinds: KindName, optional: bool = False) -> tuple[LoggedPart, ...]:
     return tuple(LoggedPart(kind.plural, kind, optional) for kind in kinds)
 
 
@@ -39,12 +40,12 @@ LOGGED: Final = (
     *_whole(resources.NODE),
     LoggedPart("configmaps-custom-profile", resources.CONFIG_MAP),
     LoggedPart("configmaps-service-plan", resources.CONFIG_MAP),
-    *_whole(resources.CLAIM),
+    *_whole(resources.PERSISTENT_VOLUME_CLAIM),
     LoggedPart("jobs-artifacts", resources.JOB),
     LoggedPart("pods-artifacts", resources.POD),
     *_whole(resources.ROLE_BINDING, resources.INFERENCE_SERVICE),
     LoggedPart("events-inferenceservices", resources.EVENT),
-    *_whole(resources.AUTOSCALER),
+    *_whole(resources.HORIZONTAL_POD_AUTOSCALER),
     LoggedPart("pods-predictor", resources.POD),
     *_whole(resources.NAMESPACE, resources.HTTP_ROUTE, resources.GATEWAY),
 )

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from aim_cli.cluster.refs import AUTOSCALER, JsonObject
+from aim_cli.cluster.refs import JsonObject
 from aim_cli.log.targets import LOGGED, Target, kind_name, located
 from aim_cli.units import format_size
+from aim_domain.kind_names import HORIZONTAL_POD_AUTOSCALER
 from aim_domain.labels import ANNOTATION_PAUSED
 from controller_runtime import quantity
 from controller_runtime.log.history.decisions import DecisionRecord
@@ -61,7 +62,7 @@ def _number(value: int | str) -> str:
 
 
 _LARGEST_FAMILY: Final = 50
-_AUTOSCALERS: Final = next(part for part in LOGGED if part.kind == AUTOSCALER)
+_AUTOSCALERS: Final = next(part for part in LOGGED if part.kind == HORIZONTAL_POD_AUTOSCALER)
 
 
 @dataclass(frozen=True, slots=True)

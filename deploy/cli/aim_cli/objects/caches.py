@@ -6,22 +6,13 @@ from datetime import datetime
 from typing import Final
 
 from aim_cli.answer import Answer, columns
-from aim_cli.cluster.refs import (
-    AIM_ARTIFACT,
-    AIM_CLUSTER_RUNTIME_CONFIG,
-    CLAIM,
-    NAMESPACE,
-    POD,
-    Cluster,
-    JsonObject,
-    remarks,
-    require,
-)
+from aim_cli.cluster.refs import Cluster, JsonObject, remarks, require
 from aim_cli.cluster.states import state_of
 from aim_cli.cluster.targets import Where, nothing
 from aim_cli.units import age, format_size
 from aim_cli.why.holders import Holder, holders
 from aim_domain import labels
+from aim_domain.kind_names import AIM_ARTIFACT, AIM_CLUSTER_RUNTIME_CONFIG, NAMESPACE, PERSISTENT_VOLUME_CLAIM, POD
 from controller_runtime import quantity
 
 _HEADER = ("NAMESPACE", "NAME", "STATE", "PROGRESS", "VOLUME", "LAST USED", "KEPT BECAUSE")
@@ -39,7 +30,7 @@ def caches(cluster: Cluster, where: Where, now: datetime) -> Answer:
     namespace = where.scope(AIM_ARTIFACT)
     artifacts = cluster.search(AIM_ARTIFACT, namespace, where.selector)
     require(cluster, AIM_ARTIFACT.plural, everywhere=not namespace)
-    claims = cluster.search(CLAIM, namespace, labels.CACHE_NAME)
+    claims = cluster.search(PERSISTENT_VOLUME_CLAIM, namespace, labels.CACHE_NAME)
     held = holders(claims, artifacts, cluster.search(POD, namespace))
     by_artifact = {(one.namespace, one.artifact): one for one in held}
     quotas = quotas_of(cluster, held, namespace)
@@ -110,7 +101,7 @@ def _limit_data(namespace: str, used: int, limit: int | None, unread: Collection
 def _row(artifact: JsonObject, held: Holder | None, now: datetime, unread: Collection[str]) -> tuple[str, ...]:
     metadata, status = artifact["metadata"], artifact.get("status") or {}
     progress = (status.get("progress") or {}).get("displayPercentage") or ""
-    no_volume = _UNKNOWN if CLAIM.plural in unread else ""
+    no_volume = _UNKNOWN if PERSISTENT_VOLUME_CLAIM.plural in unread else ""
     volume = no_volume if held is None else format_size(held.size)
     last = age(status.get("lastUsed") or "", now)
     # Pods are what keeps a volume before anything else does.
@@ -134,5 +125,5 @@ def _data(artifact: JsonObject, held: dict[tuple[str, str], Holder], unread: Col
         "source": (artifact.get("spec") or {}).get("sourceUri") or "",
         "progress": status.get("progress") or {},
         "lastUsed": status.get("lastUsed") or "",
-        **({} if volume is None and CLAIM.plural in unread else {"volume": reported or None}),
+        **({} if volume is None and PERSISTENT_VOLUME_CLAIM.plural in unread else {"volume": reported or None}),
     }

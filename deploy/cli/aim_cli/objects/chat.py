@@ -14,9 +14,10 @@ from typing import Any, Final
 import urllib3
 
 from aim_cli.cluster.asking import split_lines
-from aim_cli.cluster.refs import GATEWAY, HTTP_ROUTE, POD, Cluster, JsonObject, Ref, ref_of, require
+from aim_cli.cluster.refs import Cluster, JsonObject, Ref, ref_of, require
 from aim_cli.errors import AbsentError, TargetError, UnreachableError
 from aim_domain import labels
+from aim_domain.kind_names import GATEWAY, HTTP_ROUTE, POD
 from aim_domain.naming import http_route_name, inference_service_name
 
 _PATIENCE: Final = 2.0

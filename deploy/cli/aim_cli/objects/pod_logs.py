@@ -11,9 +11,10 @@ from urllib.parse import quote
 import urllib3
 
 from aim_cli.cluster.asking import KubeReader
-from aim_cli.cluster.refs import POD, Cluster, JsonObject, Ref, ref_of
+from aim_cli.cluster.refs import Cluster, JsonObject, Ref, ref_of
 from aim_cli.objects.tree import references, used_by
 from aim_domain import labels
+from aim_domain.kind_names import POD
 from aim_domain.naming import inference_service_name, optional_label_value
 from controller_runtime.kube.errors import ApiError
 from controller_runtime.kube.kinds import object_path

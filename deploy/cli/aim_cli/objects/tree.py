@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from aim_cli.answer import Answer
-from aim_cli.cluster.refs import (
+from aim_cli.cluster.refs import KNOWN, Cluster, JsonObject, Ref, ref_of, remarks, require
+from aim_cli.cluster.states import Weight, state_of, weight_of
+from aim_cli.errors import Exit
+from aim_cli.why.blockers import blockers_of
+from aim_domain import labels
+from aim_domain.kind_names import (
     AIM_ARTIFACT,
     AIM_CLUSTER_MODEL,
     AIM_CLUSTER_SERVICE_TEMPLATE,
@@ -15,26 +20,15 @@ from aim_cli.cluster.refs import (
     AIM_SERVICE,
     AIM_SERVICE_TEMPLATE,
     AIM_TEMPLATE_CACHE,
-    AUTOSCALER,
-    CLAIM,
     CONFIG_MAP,
     GATEWAY,
+    HORIZONTAL_POD_AUTOSCALER,
     HTTP_ROUTE,
     INFERENCE_SERVICE,
     JOB,
-    KNOWN,
+    PERSISTENT_VOLUME_CLAIM,
     POD,
-    Cluster,
-    JsonObject,
-    Ref,
-    ref_of,
-    remarks,
-    require,
 )
-from aim_cli.cluster.states import Weight, state_of, weight_of
-from aim_cli.errors import Exit
-from aim_cli.why.blockers import blockers_of
-from aim_domain import labels
 
 _CHILDREN: Final = (
     AIM_MODEL,
@@ -45,10 +39,10 @@ _CHILDREN: Final = (
     AIM_ARTIFACT,
     INFERENCE_SERVICE,
     HTTP_ROUTE,
-    AUTOSCALER,
+    HORIZONTAL_POD_AUTOSCALER,
     JOB,
     POD,
-    CLAIM,
+    PERSISTENT_VOLUME_CLAIM,
     CONFIG_MAP,
 )
 """Kinds that the platform, or what it makes, makes."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from aim_cli.answer import Answer
 from aim_cli.cluster.asking import KubeReader
-from aim_cli.cluster.refs import NO_SUCH_KIND, POD, JsonObject, Resource
+from aim_cli.cluster.refs import NO_SUCH_KIND, JsonObject
 from aim_cli.cluster.targets import Where as Place
 from aim_cli.errors import CliError, TargetError
 from aim_cli.log.connecting import history
@@ -16,6 +16,7 @@ from aim_cli.planning.report import Outcome, answer, outcome, reroutes
 from aim_cli.planning.sandbox import Sandbox, Where
 from aim_cli.running import waited
 from aim_cli.services import services
+from aim_domain.kind_names import POD
 from aim_domain.kinds import kind_of
 from controller_runtime import FACTS, Key, Part
 from controller_runtime.kube.errors import ApiError
@@ -72,7 +73,7 @@ def _readable(
     cluster: KubeReader, part: Part[Any], namespaces: Iterable[str], remarks: list[str]
 ) -> Iterator[JsonObject]:
     """The objects of a part; who may not list them everywhere has those where the planned objects are (FW-733)."""
-    kind = _resource(part)
+    kind = part.kind.name
     found = cluster.search(kind, "", part.label_selector, part.field_selector)
     why = cluster.unasked.get(kind.plural, NO_SUCH_KIND)
     if why == NO_SUCH_KIND or not kind.namespaced:
@@ -108,7 +109,7 @@ def _rehearsed(cluster: KubeReader, part: Part[Any], obj: JsonObject, remarks: l
         ApiError: it would refuse it.
     """
     try:
-        return cluster.rehearse(_resource(part), obj)
+        return cluster.rehearse(part.kind.name, obj)
     except ApiError as error:
         if error.code not in (403, 404):
             raise
@@ -147,8 +148,3 @@ def _same(before: JsonObject, made: JsonObject) -> bool:
 
 def _key(part: Part[Any], obj: JsonObject) -> Key:
     return Key(obj["metadata"].get("namespace") or "" if part.kind.namespaced else "", obj["metadata"]["name"])
-
-
-def _resource(part: Part[Any]) -> Resource:
-    kind = part.kind
-    return Resource(kind.group, kind.version, kind.kind, kind.plural, kind.namespaced, kind.short_names)

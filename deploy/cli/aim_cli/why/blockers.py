@@ -6,22 +6,19 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from aim_cli.cluster import refs as resources
-from aim_cli.cluster.refs import (
-    CLAIM,
+from aim_cli.cluster.refs import Cluster, JsonObject, Ref, ref_of
+from aim_domain import kind_names as resources
+from aim_domain import labels
+from aim_domain.kind_names import (
     EVENT,
     GATEWAY,
     HTTP_ROUTE,
     INFERENCE_SERVICE,
     JOB,
+    PERSISTENT_VOLUME_CLAIM,
     POD,
-    Cluster,
-    JsonObject,
-    Ref,
-    Resource,
-    ref_of,
+    KindName,
 )
-from aim_domain import labels
 from aim_domain.naming import (
     check_size_job_name,
     claim_name,
@@ -51,7 +48,7 @@ class Search:
         fields: the same, by fields.
     """
 
-    kind: Resource
+    kind: KindName
     namespace: str
     matches: Callable[[JsonObject], bool]
     labels: str = ""
@@ -85,7 +82,7 @@ class Blocker:
     derived: bool = False
 
 
-def blockers_of(kind: Resource, obj: JsonObject) -> tuple[Blocker, ...]:
+def blockers_of(kind: KindName, obj: JsonObject) -> tuple[Blocker, ...]:
     """Everything that keeps the object from being ready, in the order in which it says so."""
     own = _OF_KINDS.get(kind)
     if own is not None:
@@ -155,7 +152,7 @@ def _manager_of(obj: JsonObject, condition: str) -> str:
     return ""
 
 
-def _towards(kind: Resource, obj: JsonObject, condition: str) -> Iterable[Towards]:
+def _towards(kind: KindName, obj: JsonObject, condition: str) -> Iterable[Towards]:
     leads = _LEADS.get((kind.kind, condition))
     return leads(obj) if leads is not None else ()
 
@@ -168,7 +165,7 @@ def _key_of(obj: JsonObject) -> tuple[str, str]:
     return obj["metadata"]["name"], _namespace(obj)
 
 
-def _resolved(obj: JsonObject, field: str, own: Resource, cluster: Resource) -> Iterable[Ref]:
+def _resolved(obj: JsonObject, field: str, own: KindName, cluster: KindName) -> Iterable[Ref]:
     found = (obj.get("status") or {}).get(field)
     if found:
         yield Ref(cluster if found.get("scope") == "Cluster" else own, found.get("namespace") or "", found["name"])
@@ -188,7 +185,7 @@ def _model_of_service(obj: JsonObject) -> Iterable[Towards]:
     return [Search(kind, scope, lambda model: model["spec"].get("image") == image) for kind, scope in scopes if image]
 
 
-def _by_name(obj: JsonObject, name: str, own: Resource, cluster: Resource) -> list[Towards]:
+def _by_name(obj: JsonObject, name: str, own: KindName, cluster: KindName) -> list[Towards]:
     """What the spec names in either scope; that there is none, the condition itself states."""
 
     def matches(other: JsonObject) -> bool:
@@ -235,7 +232,7 @@ def _pods_of_service(obj: JsonObject) -> Iterable[Towards]:
     yield _labelled(namespace, labels.KSERVE_INFERENCE_SERVICE, inference_service_name(name, namespace))
 
 
-def _labelled(namespace: str, label: str, value: str, kind: Resource = POD) -> Search:
+def _labelled(namespace: str, label: str, value: str, kind: KindName = POD) -> Search:
     def matches(obj: JsonObject) -> bool:
         return (obj["metadata"].get("labels") or {}).get(label) == value
 
@@ -261,7 +258,7 @@ def _artifacts_of_cache(obj: JsonObject) -> Iterable[Towards]:
 
 def _claim_of_artifact(obj: JsonObject) -> Iterable[Towards]:
     name, namespace = _key_of(obj)
-    yield Ref(CLAIM, namespace, claim_name(name, obj["metadata"]["uid"]))
+    yield Ref(PERSISTENT_VOLUME_CLAIM, namespace, claim_name(name, obj["metadata"]["uid"]))
 
 
 def _events_of_jobs(obj: JsonObject) -> Iterable[Towards]:
@@ -394,7 +391,7 @@ def _of_claim(claim: JsonObject) -> Iterable[Blocker]:
     if phase != "Bound":
         storage_class = claim["spec"].get("storageClassName") or "the default one"
         message = f"no volume is bound to it; its storage class is {storage_class}"
-        yield Blocker("", phase, message, towards=tuple(_warnings(CLAIM, claim)))
+        yield Blocker("", phase, message, towards=tuple(_warnings(PERSISTENT_VOLUME_CLAIM, claim)))
 
 
 def _of_job(job: JsonObject) -> Iterable[Blocker]:
@@ -413,7 +410,7 @@ def _of_job(job: JsonObject) -> Iterable[Blocker]:
         yield Blocker("", "Active", "it has not ended yet", "Unknown", since, towards=towards)
 
 
-def _warnings(kind: Resource, obj: JsonObject) -> Iterable[Towards]:
+def _warnings(kind: KindName, obj: JsonObject) -> Iterable[Towards]:
     name, namespace = _key_of(obj)
     uid = obj["metadata"].get("uid")
 
@@ -466,10 +463,10 @@ def _of_gateway(gateway: JsonObject) -> Iterable[Blocker]:
             yield Blocker(one["type"], one.get("reason") or "", one.get("message") or "", status, since)
 
 
-_OF_KINDS: Final[Mapping[Resource, Callable[[JsonObject], Iterable[Blocker]]]] = MappingProxyType(
+_OF_KINDS: Final[Mapping[KindName, Callable[[JsonObject], Iterable[Blocker]]]] = MappingProxyType(
     {
         POD: _of_pod,
-        CLAIM: _of_claim,
+        PERSISTENT_VOLUME_CLAIM: _of_claim,
         JOB: _of_job,
         EVENT: _of_event,
         HTTP_ROUTE: _of_route,
@@ -483,7 +480,7 @@ _DEEPEST: Final = 10
 """Objects in a row; a chain of the platform has seven."""
 _MOST: Final = 5
 """Objects of one search that are followed."""
-_MADE: Final = frozenset({CLAIM, HTTP_ROUTE, INFERENCE_SERVICE})
+_MADE: Final = frozenset({PERSISTENT_VOLUME_CLAIM, HTTP_ROUTE, INFERENCE_SERVICE})
 """What the platform makes by itself for an object."""
 
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from aim_cli.answer import Answer, Data
-from aim_cli.cluster.refs import AIM_ARTIFACT, CLAIM, POD, Cluster, JsonObject, Ref
+from aim_cli.cluster.refs import Cluster, JsonObject, Ref
 from aim_cli.cluster.refs import remarks as unread
 from aim_cli.errors import Exit
 from aim_cli.units import age
@@ -16,6 +16,7 @@ from aim_cli.why.blockers import UNPULLED, Link, causes, rank
 from aim_cli.why.holders import REASONS, Holder, describe, holders
 from aim_domain import labels
 from aim_domain.component_names import ComponentName
+from aim_domain.kind_names import AIM_ARTIFACT, PERSISTENT_VOLUME_CLAIM, POD
 
 REMEDIES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -218,7 +219,7 @@ def _holders_of(cluster: Cluster, link: Link) -> tuple[Holder, ...]:
     namespace = "" if REASONS[link.blocker.reason] else link.ref.namespace
     return tuple(
         holders(
-            cluster.search(CLAIM, namespace, labels.CACHE_NAME),
+            cluster.search(PERSISTENT_VOLUME_CLAIM, namespace, labels.CACHE_NAME),
             cluster.search(AIM_ARTIFACT, namespace),
             cluster.search(POD, namespace),
         )

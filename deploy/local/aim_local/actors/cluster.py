@@ -26,7 +26,6 @@ from aim_local.actors.kserve import SERVING_CONTAINER, KServe, model_name
 from aim_local.actors.kubelet import Kubelet, NodeContext
 from aim_local.actors.objects import (
     COLLECTOR,
-    DEPLOYMENT,
     PERSISTENT_VOLUME,
     REPLICA_SET,
     SCALED_OBJECT,
@@ -59,6 +58,7 @@ from aim_local.actors.volumes import (
 from aim_local.engine import Backends
 from aim_local.serving import serving
 from controller_runtime import ApiError, JsonObject, Key, KubeClient
+from controller_runtime.api.kind_name import DEPLOYMENT
 from controller_runtime.kinds import JOB, PERSISTENT_VOLUME_CLAIM, POD
 from controller_runtime.kube.kinds import ResourceKind
 

@@ -6,19 +6,11 @@ from typing import Final, final
 
 from aim_domain import labels
 from aim_local.actors.failures import Failure, WantedFailures
-from aim_local.actors.objects import (
-    DEPLOYMENT,
-    LOCAL_PREFIX,
-    annotations_of,
-    condition,
-    is_going,
-    labels_of,
-    now_text,
-    timed,
-)
+from aim_local.actors.objects import LOCAL_PREFIX, annotations_of, condition, is_going, labels_of, now_text, timed
 from aim_local.actors.runtime import Informer, Workers, Writer
 from aim_local.actors.settings import ActorSettings
 from controller_runtime import JsonObject, Key, quantity
+from controller_runtime.api.kind_name import DEPLOYMENT
 from controller_runtime.kinds import HORIZONTAL_POD_AUTOSCALER
 
 REPLICAS_ANNOTATION: Final = LOCAL_PREFIX + "replicas"

@@ -6,18 +6,11 @@ from typing import Final, final
 from aim_domain import labels
 from aim_domain.naming import predictor_name
 from aim_local.actors.hpa import asked_replicas
-from aim_local.actors.objects import (
-    DEPLOYMENT,
-    SCALED_OBJECT,
-    annotations_of,
-    condition,
-    controlled_by,
-    is_going,
-    labels_of,
-)
+from aim_local.actors.objects import SCALED_OBJECT, annotations_of, condition, controlled_by, is_going, labels_of
 from aim_local.actors.runtime import Informer, Workers, Writer
 from aim_local.actors.settings import ActorSettings
 from controller_runtime import JsonObject, Key
+from controller_runtime.api.kind_name import DEPLOYMENT
 from controller_runtime.kinds import HORIZONTAL_POD_AUTOSCALER
 
 NAME_LABEL: Final = "scaledobject.keda.sh/name"

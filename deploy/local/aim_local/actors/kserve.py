@@ -9,7 +9,6 @@ from aim_domain.kinds import INFERENCE_SERVICE
 from aim_domain.naming import predictor_name
 from aim_local.actors.objects import (
     COLLECTOR,
-    DEPLOYMENT,
     LOCAL_PREFIX,
     SCALED_OBJECT,
     SERVICE,
@@ -29,6 +28,7 @@ from aim_local.actors.objects import (
 from aim_local.actors.runtime import Informer, Workers, Writer
 from aim_local.actors.settings import ActorSettings
 from controller_runtime import ApiError, JsonObject, Key
+from controller_runtime.api.kind_name import DEPLOYMENT
 from controller_runtime.kinds import HORIZONTAL_POD_AUTOSCALER
 from controller_runtime.kube.kinds import ResourceKind
 

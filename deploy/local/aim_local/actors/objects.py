@@ -6,16 +6,15 @@ from datetime import UTC, datetime
 from typing import Final
 
 from aim_domain import labels
-from aim_local.plain_kind import PlainKind
 from controller_runtime import JsonObject, Key, canonical
+from controller_runtime.api.kind_name import KindName
 
-SERVICE: Final = PlainKind("", "v1", "Service", "services", True)
-PERSISTENT_VOLUME: Final = PlainKind("", "v1", "PersistentVolume", "persistentvolumes", False)
-STORAGE_CLASS: Final = PlainKind("storage.k8s.io", "v1", "StorageClass", "storageclasses", False)
-DEPLOYMENT: Final = PlainKind("apps", "v1", "Deployment", "deployments", True)
-REPLICA_SET: Final = PlainKind("apps", "v1", "ReplicaSet", "replicasets", True)
-SCALED_OBJECT: Final = PlainKind("keda.sh", "v1alpha1", "ScaledObject", "scaledobjects", True)
-COLLECTOR: Final = PlainKind("opentelemetry.io", "v1beta1", "OpenTelemetryCollector", "opentelemetrycollectors", True)
+SERVICE: Final = KindName("", "v1", "Service", "services", True)
+PERSISTENT_VOLUME: Final = KindName("", "v1", "PersistentVolume", "persistentvolumes", False)
+STORAGE_CLASS: Final = KindName("storage.k8s.io", "v1", "StorageClass", "storageclasses", False)
+REPLICA_SET: Final = KindName("apps", "v1", "ReplicaSet", "replicasets", True)
+SCALED_OBJECT: Final = KindName("keda.sh", "v1alpha1", "ScaledObject", "scaledobjects", True)
+COLLECTOR: Final = KindName("opentelemetry.io", "v1beta1", "OpenTelemetryCollector", "opentelemetrycollectors", True)
 
 
 LOCAL_PREFIX: Final = "local.aim/"

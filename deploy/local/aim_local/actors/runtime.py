@@ -9,8 +9,8 @@ from typing import Final, TypeAlias, final
 import structlog
 
 from aim_local.actors.objects import now_text, short_hash, uid_of
-from aim_local.plain_kind import PlainKind
 from controller_runtime import ApiError, JsonObject, Key, KubeClient, KubeError
+from controller_runtime.api.kind_name import KindName
 from controller_runtime.backoff import Backoff
 from controller_runtime.kinds import EVENT, POD
 from controller_runtime.kube.kinds import ResourceKind, api_version
@@ -261,7 +261,7 @@ class Writer:
             "target": {"apiVersion": "v1", "kind": "Node", "name": node},
         }
         # To the client a subresource that can be created is a collection like any other.
-        kind = PlainKind("", "v1", "Binding", f"{POD.plural}/{key.name}/binding", True)
+        kind = KindName("", "v1", "Binding", f"{POD.plural}/{key.name}/binding", True)
         await self.client.create(kind, binding, self._manager)
         return {**pod, "spec": {**pod["spec"], "nodeName": node}}
 

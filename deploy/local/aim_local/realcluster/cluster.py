@@ -15,7 +15,6 @@ from aim_local.realcluster import kserve
 from aim_local.realcluster.audit import AuditLog
 from aim_local.realcluster.definitions import MANAGER, all_definitions, install
 from aim_local.realcluster.keys import Keys
-from aim_local.realcluster.kinds import ROLES, WEBHOOKS
 from aim_local.realcluster.ports import Ports
 from aim_local.realcluster.programs import KEDA_NAMESPACE, KSERVE_NAMESPACE, Programs
 from aim_local.realcluster.settings import PERMISSIONS, ClusterSettings
@@ -23,8 +22,18 @@ from aim_local.realcluster.users import SYSTEM_NAMESPACE, USERS, service_roles, 
 from aim_local.supervision.folder import OwnFolder
 from aim_local.supervision.process import Program, StackError, Supervised
 from controller_runtime import KubeClient
+from controller_runtime.api.kind_name import KindName
 from controller_runtime.kinds import CONFIG_MAP, NAMESPACE
 from controller_runtime.kube.config import from_kubeconfig
+
+_ROLES: Final = {
+    kind: KindName("rbac.authorization.k8s.io", "v1", kind, f"{kind.lower()}s", not kind.startswith("Cluster"))
+    for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
+}
+_WEBHOOKS: Final = {
+    kind: KindName("admissionregistration.k8s.io", "v1", kind, f"{kind.lower()}s", False)
+    for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+}
 
 _REPLACED: Final = ("etcd", "logs", "private", "tmp", "kubeconfig")
 _ALWAYS: Final = (Asset.ETCD, Asset.APISERVER)
@@ -159,7 +168,7 @@ class RealCluster:
         if self.settings.roles:
             table = await asyncio.to_thread(lambda: yaml.safe_load(PERMISSIONS.read_text(encoding="utf-8")))
             for role in (*service_roles(table), status_updater(table)):
-                await client.create(ROLES[role["kind"]], role, MANAGER)
+                await client.create(_ROLES[role["kind"]], role, MANAGER)
         [shipped] = self._toolset.definitions(Definitions.KSERVE_CONFIG)
         await client.create(CONFIG_MAP, kserve.settings(shipped, KSERVE_NAMESPACE), MANAGER)
 
@@ -167,7 +176,7 @@ class RealCluster:
         shipped = self._toolset.definitions(Definitions.KSERVE_WEBHOOKS)
         at = kserve.at_loopback(self._ports.kserve_webhook)
         for one in kserve.webhooks(shipped, at, keys.authority):
-            await client.create(WEBHOOKS[one["kind"]], one, MANAGER)
+            await client.create(_WEBHOOKS[one["kind"]], one, MANAGER)
 
     async def _start_together(self, programs: Iterable[Program]) -> None:
         async with asyncio.TaskGroup() as group:

@@ -9,9 +9,9 @@ from typing import Final
 from aim_local.apiserver import EXTERNAL_CRDS
 from aim_local.apiserver.controlplane import load_crds
 from aim_local.assets import Definitions, Toolset
-from aim_local.realcluster.kinds import CUSTOM_RESOURCE_DEFINITION
 from aim_local.supervision.process import StackError
 from controller_runtime import ApiError, JsonObject, KubeClient, Request, Transport, loads
+from controller_runtime.api.kind_name import DEFINITION
 from controller_runtime.kube.config import Connection
 
 MANAGER: Final = "aim-local"
@@ -53,7 +53,7 @@ async def install(connection: Connection, definitions: Iterable[JsonObject], wit
 async def _create(connection: Connection, definitions: Iterable[JsonObject]) -> None:
     async with KubeClient(connection, service=MANAGER) as client, asyncio.TaskGroup() as group:
         for one in definitions:
-            group.create_task(client.create(CUSTOM_RESOURCE_DEFINITION, one, MANAGER))
+            group.create_task(client.create(DEFINITION, one, MANAGER))
 
 
 async def _until_all_served(connection: Connection, definitions: Iterable[JsonObject]) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from aim_domain.component_names import COMPONENT_ORDER
+from aim_domain.kinds import OWN_KINDS
 from aim_packaging.reference.reason_catalogue import CONDITIONS, EXTRA, REASONS
 from aim_packaging.reference.tables import code, table
 from controller_runtime.reconcile.conditions import ParentCondition, condition_type
@@ -20,6 +20,7 @@ their own, which are passed on as they are. What keeps a service itself from its
 
 """
 _RECONCILED: Final = "Reconciled"
+_COMPONENTS: Final = {kind.kind: kind.model.components for kind in OWN_KINDS}
 _PARENTS: Final = (
     ParentCondition.DEPENDENCIES_REACHABLE,
     ParentCondition.AUTH_VALID,
@@ -37,7 +38,7 @@ def page() -> str:
 
 def conditions_of(kind: str) -> tuple[str, ...]:
     """The conditions that a kind can have, in their order."""
-    own = tuple(condition_type(component) for component in COMPONENT_ORDER[kind])
+    own = tuple(condition_type(component) for component in _COMPONENTS[kind])
     return ("Ready", *own, *EXTRA.get(kind, ()), *_PARENTS) if own else _OF_CONFIGS
 
 
@@ -48,11 +49,11 @@ def _conditions() -> Iterator[str]:
 
 def _kinds(type_: str) -> str:
     """Where a condition is, in as few words as possible."""
-    there = [kind for kind in COMPONENT_ORDER if type_ in conditions_of(kind)]
-    configs = [kind for kind in COMPONENT_ORDER if not COMPONENT_ORDER[kind]]
-    if len(there) == len(COMPONENT_ORDER):
+    there = [kind for kind in _COMPONENTS if type_ in conditions_of(kind)]
+    configs = [kind for kind in _COMPONENTS if not _COMPONENTS[kind]]
+    if len(there) == len(_COMPONENTS):
         return "all"
-    return "all but runtime configs" if len(there) == len(COMPONENT_ORDER) - len(configs) else ", ".join(there)
+    return "all but runtime configs" if len(there) == len(_COMPONENTS) - len(configs) else ", ".join(there)
 
 
 def _reasons() -> Iterator[str]:

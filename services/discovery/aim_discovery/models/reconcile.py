@@ -17,7 +17,7 @@ from aim_domain import (
     model_errors,
     resolve_config,
 )
-from aim_domain.component_names import COMPONENT_ORDER, ComponentName
+from aim_domain.component_names import ComponentName
 from controller_runtime import (
     BRIEFLY,
     Child,
@@ -73,7 +73,7 @@ class ModelReconcile:
             self._templates(existing, wanted, desired, expected, why),
         )
         evaluation = evaluate(
-            COMPONENT_ORDER[scope.kind],
+            scope.part.kind.model.components,
             components,
             generation=model.metadata.generation,
             stored=_believed(model, image),

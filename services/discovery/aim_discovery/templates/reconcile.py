@@ -41,7 +41,7 @@ from aim_domain import (
     resolve_config,
     template_errors,
 )
-from aim_domain.component_names import COMPONENT_ORDER, ComponentName
+from aim_domain.component_names import ComponentName
 from aim_domain.naming import label_value, template_profile_name
 from aim_domain.parts import CLUSTER_MODELS, CUSTOM_PROFILES, KAIWO_CONFIGS, MODELS
 from controller_runtime import (
@@ -373,7 +373,7 @@ class _Pass:
     def _evaluate(self, view: View, now: datetime) -> Evaluation:
         status, cache = self.template.status, self.caching.condition
         return evaluate(
-            COMPONENT_ORDER[self.by.scope.kind],
+            self.by.scope.part.kind.model.components,
             self._components(),
             generation=self.template.metadata.generation,
             stored=status.conditions,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Generic, NamedTuple, TypeVar
 
 from pydantic import Field
 
 from controller_runtime.api.base import ApiModel, Int64, Items, StrMap, Time
 from controller_runtime.api.enums import ConditionStatus
+from controller_runtime.api.kind_name import KindName
 from controller_runtime.api.schema import REQUIRED, Schema, list_map
 from controller_runtime.compact import shared
 from controller_runtime.json import JsonObject
@@ -181,36 +182,20 @@ ResourceT = TypeVar("ResourceT", bound=Resource)
 
 
 @dataclass(frozen=True, slots=True)
-class Kind(Generic[ResourceT]):
-    """One kind: how the API names it and which model decodes it. The core group is the empty string."""
+class Kind(KindName, Generic[ResourceT]):
+    """A kind with the model that decodes its objects."""
 
-    group: str
-    version: str
-    kind: str
-    plural: str
-    namespaced: bool
-    model: type[ResourceT]
-    short_names: tuple[str, ...] = ()
+    model: type[ResourceT] = field(kw_only=True)
 
-    @property
-    def api_version(self) -> str:
-        """`group/version`, or the version alone in the core group."""
-        return f"{self.group}/{self.version}" if self.group else self.version
+    @classmethod
+    def of(cls, name: KindName, model: type[ResourceT]) -> Kind[ResourceT]:
+        """The kind of that name."""
+        return Kind(name.group, name.version, name.kind, name.plural, name.namespaced, name.short_names, model=model)
 
     @property
-    def singular(self) -> str:
-        """The kind in lower case."""
-        return self.kind.lower()
-
-    @property
-    def list_kind(self) -> str:
-        """Kind of a list of these objects (CC-006)."""
-        return f"{self.kind}List"
-
-    @property
-    def resource(self) -> str:
-        """`plural.group`, or the plural alone in the core group."""
-        return f"{self.plural}.{self.group}" if self.group else self.plural
+    def name(self) -> KindName:
+        """Its name alone."""
+        return KindName(self.group, self.version, self.kind, self.plural, self.namespaced, self.short_names)
 
     def decode(self, data: JsonObject) -> ResourceT:
         """The typed object.
@@ -219,6 +204,3 @@ class Kind(Generic[ResourceT]):
             pydantic.ValidationError: a member has another JSON type than the API gives it.
         """
         return self.model.model_validate(data)
-
-    def __str__(self) -> str:
-        return self.kind

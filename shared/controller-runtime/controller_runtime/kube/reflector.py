@@ -18,11 +18,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Final, Generic, NamedTuple, Self, TypeVar, final
+from typing import Any, Generic, NamedTuple, Self, TypeVar, final
 
 import structlog
 
-from controller_runtime.api.meta import Identity, Kind, ObjectKey, Resource
+from controller_runtime.api.kind_name import DEFINITION
+from controller_runtime.api.meta import Identity, ObjectKey
 from controller_runtime.backoff import Backoff
 from controller_runtime.json import JsonObject
 from controller_runtime.kube.client import WATCH_GRACE, KubeClient, WatchEvent, WatchEventType
@@ -66,10 +67,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-
-DEFINITION: Final = Kind(
-    "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False, Resource
-)
 
 _log = structlog.get_logger(__name__)
 

@@ -16,9 +16,9 @@ from controller_runtime.json import JsonObject
 from controller_runtime.kube.client import KubeClient
 from controller_runtime.kube.errors import KubeError
 
-TOKEN_REVIEW: Final = Kind("authentication.k8s.io", "v1", "TokenReview", "tokenreviews", False, Resource)
+TOKEN_REVIEW: Final = Kind("authentication.k8s.io", "v1", "TokenReview", "tokenreviews", False, model=Resource)
 SUBJECT_ACCESS_REVIEW: Final = Kind(
-    "authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", False, Resource
+    "authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", False, model=Resource
 )
 PATH: Final = "/metrics"
 ALLOWED_SECONDS: Final = 60.0

@@ -4,10 +4,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from controller_runtime.api.kind_name import DEFINITION
 from controller_runtime.api.meta import Kind
 from controller_runtime.kinds import EVENT, LEASE, NAMESPACE
 from controller_runtime.kube.kinds import resource_name
-from controller_runtime.kube.reflector import DEFINITION
 from controller_runtime.log.history.facts import FACTS
 from controller_runtime.log.wire.part import Part
 from controller_runtime.reconcile.access import Access, ApiVerb, Where, Writes, access

@@ -7,6 +7,8 @@ from typing import Annotated, ClassVar, Final
 from aim_domain.api.aim_shapes import MODEL_ID, SOURCE_URI, DownloadFilter
 from aim_domain.api.enums import API_VERSION, CacheMode
 from aim_domain.api.model import STANDARD_STATUS
+from aim_domain.api.own import AGE, STATUS, Column, OwnResource
+from aim_domain.component_names import ComponentName
 from controller_runtime import (
     REQUIRED,
     ApiModel,
@@ -15,7 +17,6 @@ from controller_runtime import (
     Int32,
     Int64,
     QuantityText,
-    Resource,
     Schema,
     StatusValue,
     Time,
@@ -119,8 +120,28 @@ class AIMArtifactStatus(ApiModel):
     """Headroom applied to the size, in percent."""
 
 
-class AIMArtifact(Resource):
+class AIMArtifact(OwnResource):
     """Model weights, downloaded once to a volume."""
+
+    columns = (
+        STATUS,
+        Column("Mode", ".status.mode"),
+        Column("Model Size", ".status.displaySize"),
+        Column("Progress", ".status.progress.displayPercentage"),
+        Column("Protocol", ".status.download.protocol", priority=1),
+        Column("Attempt", ".status.download.attempt", priority=1),
+        AGE,
+    )
+    components = (
+        ComponentName.RUNTIME_CONFIG,
+        ComponentName.CHECK_SIZE_JOB,
+        ComponentName.CHECK_SIZE_JOB_PODS,
+        ComponentName.CHECK_SIZE_OUTPUT,
+        ComponentName.STORAGE_QUOTA,
+        ComponentName.CACHE_PVC,
+        ComponentName.DOWNLOAD_JOB,
+        ComponentName.DOWNLOAD_JOB_PODS,
+    )
 
     api_version: str = API_VERSION
     kind: str = "AIMArtifact"

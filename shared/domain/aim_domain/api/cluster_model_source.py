@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Annotated, ClassVar, Final
 
 from aim_domain.api.enums import API_VERSION
+from aim_domain.api.own import AGE, STATUS, Column, ColumnType, OwnResource
+from aim_domain.component_names import ComponentName
 from controller_runtime import (
     DEFAULTED,
     LONGEST_TEXT,
@@ -15,7 +17,6 @@ from controller_runtime import (
     Conditions,
     Int64,
     Items,
-    Resource,
     Schema,
     StatusValue,
     Time,
@@ -81,8 +82,19 @@ class AIMClusterModelSourceStatus(ApiModel):
     """Generation of the spec that this status was computed from."""
 
 
-class AIMClusterModelSource(Resource):
+class AIMClusterModelSource(OwnResource):
     """Creates models from the images of a registry."""
+
+    columns = (
+        STATUS,
+        Column("Models", ".status.discoveredModels", ColumnType.INTEGER),
+        Column("LastSync", ".status.lastSyncTime", ColumnType.DATE),
+        AGE,
+    )
+    components = (
+        ComponentName.EXISTING_MODELS,
+        ComponentName.FILTERS,
+    )
 
     api_version: str = API_VERSION
     kind: str = "AIMClusterModelSource"

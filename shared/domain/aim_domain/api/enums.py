@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from aim_domain.kind_names import GROUP, VERSION
 from controller_runtime.api.enums import OpenEnum
 
-GROUP: Final = "aim.eai.amd.com"
-VERSION: Final = "v1alpha1"
 API_VERSION: Final = f"{GROUP}/{VERSION}"
 
 

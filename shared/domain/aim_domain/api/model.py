@@ -8,6 +8,8 @@ from pydantic import Field
 
 from aim_domain.api.aim_shapes import CustomProfile, Hardware, ModelSource, ResolvedReference
 from aim_domain.api.enums import API_VERSION, Metric, ModelSourceType, Precision, ProfileType
+from aim_domain.api.own import AGE, STATUS, Column, OwnResource
+from aim_domain.component_names import ComponentName
 from controller_runtime import (
     DEFAULTED,
     REQUIRED,
@@ -17,7 +19,6 @@ from controller_runtime import (
     Int32,
     Int64,
     Items,
-    Resource,
     Schema,
     StatusValue,
     StrMap,
@@ -237,8 +238,24 @@ class AIMModelStatus(ApiModel):
     """Whether the model is an AIM image or a custom model."""
 
 
-class AIMModel(Resource):
+_COLUMNS: Final = (
+    STATUS,
+    Column("Source", ".status.sourceType"),
+    Column("Image", ".spec.image"),
+    Column("Model", ".status.imageMetadata.model.canonicalName"),
+    AGE,
+)
+
+
+class AIMModel(OwnResource):
     """A model image, available in one namespace."""
+
+    columns = _COLUMNS
+    components = (
+        ComponentName.RUNTIME_CONFIG,
+        ComponentName.IMAGE_METADATA,
+        ComponentName.SERVICE_TEMPLATES,
+    )
 
     api_version: str = API_VERSION
     kind: str = "AIMModel"
@@ -248,8 +265,15 @@ class AIMModel(Resource):
     """Observed state of the model."""
 
 
-class AIMClusterModel(Resource):
+class AIMClusterModel(OwnResource):
     """A model image, available in all namespaces."""
+
+    columns = _COLUMNS
+    components = (
+        ComponentName.RUNTIME_CONFIG,
+        ComponentName.IMAGE_METADATA,
+        ComponentName.CLUSTER_SERVICE_TEMPLATES,
+    )
 
     api_version: str = API_VERSION
     kind: str = "AIMClusterModel"

@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar
 
 from aim_domain.api.aim_shapes import Hostname, Routing, Storage
 from aim_domain.api.enums import API_VERSION, NamespaceOwnership
+from aim_domain.api.own import OwnResource
 from aim_domain.api.pod_settings import GpuPools, PodSettings, PredictorSettings
 from controller_runtime import (
     REQUIRED,
@@ -16,7 +17,6 @@ from controller_runtime import (
     Int64,
     Items,
     QuantityText,
-    Resource,
     Schema,
 )
 from controller_runtime.core import EnvList
@@ -81,7 +81,7 @@ class RuntimeConfigStatus(ApiModel):
     """Latest observations of the state."""
 
 
-class AIMRuntimeConfig(Resource):
+class AIMRuntimeConfig(OwnResource):
     """Default settings for one namespace; they take precedence over the cluster runtime config of the same name."""
 
     api_version: str = API_VERSION
@@ -138,7 +138,7 @@ class AIMClusterRuntimeConfigSpec(RuntimeConfigSpec):
     """Limits on the storage that artifacts allocate."""
 
 
-class AIMClusterRuntimeConfig(Resource):
+class AIMClusterRuntimeConfig(OwnResource):
     """Default settings for all namespaces."""
 
     api_version: str = API_VERSION

@@ -14,7 +14,9 @@ from aim_domain.api.enums import (
     MetricTargetType,
     Precision,
 )
+from aim_domain.api.own import AGE, STATUS, Column, OwnResource, Scale
 from aim_domain.api.pod_settings import DeploymentStrategy
+from aim_domain.component_names import ComponentName
 from controller_runtime import (
     DEFAULTED,
     REQUIRED,
@@ -24,7 +26,6 @@ from controller_runtime import (
     Int32,
     Int64,
     Items,
-    Resource,
     Schema,
     StatusValue,
     immutable,
@@ -271,8 +272,27 @@ class AIMServiceStatus(ApiModel):
     """Observed replicas."""
 
 
-class AIMService(Resource):
+class AIMService(OwnResource):
     """Serves a model behind an OpenAI-compatible endpoint."""
+
+    columns = (
+        STATUS,
+        Column("Model", ".status.resolvedModel.name"),
+        Column("Template", ".status.resolvedTemplate.name"),
+        Column("Replicas", ".status.runtime.replicas"),
+        AGE,
+    )
+    components = (
+        ComponentName.MODEL,
+        ComponentName.TEMPLATE,
+        ComponentName.RUNTIME_CONFIG,
+        ComponentName.INFERENCE_SERVICE,
+        ComponentName.INFERENCE_SERVICE_PODS,
+        ComponentName.CACHE,
+        ComponentName.HTTP_ROUTE,
+        ComponentName.HPA,
+    )
+    scale = Scale(".spec.replicas", ".status.runtime.currentReplicas", ".status.runtime.selector")
 
     api_version: str = API_VERSION
     kind: str = "AIMService"

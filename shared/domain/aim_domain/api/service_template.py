@@ -7,6 +7,8 @@ from typing import Annotated, ClassVar, Final
 from aim_domain.api.aim_shapes import CustomProfile, Hardware, ModelSource, Profile, ResolvedReference
 from aim_domain.api.enums import API_VERSION, Metric, Precision, ProfileType
 from aim_domain.api.model import STANDARD_STATUS
+from aim_domain.api.own import AGE, STATUS, Column, OwnResource
+from aim_domain.component_names import ComponentName
 from controller_runtime import (
     DEFAULTED,
     REQUIRED,
@@ -16,7 +18,6 @@ from controller_runtime import (
     Int32,
     Int64,
     Items,
-    Resource,
     Schema,
     StatusValue,
     Time,
@@ -141,8 +142,28 @@ class TemplateStatus(ApiModel):
     """Attempts to discover the profile."""
 
 
-class AIMServiceTemplate(Resource):
+_COLUMNS: Final = (
+    Column("Model", ".spec.modelName"),
+    STATUS,
+    Column("Hardware", ".status.hardwareSummary"),
+    Column("Metric", ".status.profile.metadata.metric"),
+    Column("Precision", ".status.profile.metadata.precision"),
+    AGE,
+)
+
+
+class AIMServiceTemplate(OwnResource):
     """A runtime profile of a model, available in one namespace."""
+
+    columns = _COLUMNS
+    components = (
+        ComponentName.RUNTIME_CONFIG,
+        ComponentName.MODEL,
+        ComponentName.CUSTOM_PROFILE,
+        ComponentName.DISCOVERY_JOB,
+        ComponentName.DISCOVERY_PODS,
+        ComponentName.GPU,
+    )
 
     api_version: str = API_VERSION
     kind: str = "AIMServiceTemplate"
@@ -152,8 +173,18 @@ class AIMServiceTemplate(Resource):
     """Observed state of the template."""
 
 
-class AIMClusterServiceTemplate(Resource):
+class AIMClusterServiceTemplate(OwnResource):
     """A runtime profile of a model, available in all namespaces."""
+
+    columns = _COLUMNS
+    components = (
+        ComponentName.RUNTIME_CONFIG,
+        ComponentName.CLUSTER_MODEL,
+        ComponentName.CUSTOM_PROFILE,
+        ComponentName.DISCOVERY_JOB,
+        ComponentName.DISCOVERY_PODS,
+        ComponentName.GPU,
+    )
 
     api_version: str = API_VERSION
     kind: str = "AIMClusterServiceTemplate"

@@ -9,6 +9,8 @@ from pydantic import Field
 from aim_domain.api.aim_shapes import ModelSource, ResolvedReference
 from aim_domain.api.enums import API_VERSION, CacheMode, TemplateScope
 from aim_domain.api.model import STANDARD_STATUS
+from aim_domain.api.own import AGE, STATUS, Column, OwnResource
+from aim_domain.component_names import ComponentName
 from controller_runtime import (
     DEFAULTED,
     REQUIRED,
@@ -17,7 +19,6 @@ from controller_runtime import (
     Int64,
     Items,
     MapOf,
-    Resource,
     Schema,
     StatusValue,
 )
@@ -81,8 +82,21 @@ class AIMTemplateCacheStatus(ApiModel):
     """Artifacts of the cache, by model name."""
 
 
-class AIMTemplateCache(Resource):
+class AIMTemplateCache(OwnResource):
     """Caches the model weights of a service template on volumes."""
+
+    columns = (
+        Column("Template", ".spec.templateName"),
+        Column("Mode", ".spec.mode"),
+        STATUS,
+        Column("Kind", ".status.resolvedTemplateKind"),
+        AGE,
+    )
+    components = (
+        ComponentName.RUNTIME_CONFIG,
+        ComponentName.SERVICE_TEMPLATE,
+        ComponentName.ARTIFACTS,
+    )
 
     api_version: str = API_VERSION
     kind: str = "AIMTemplateCache"

@@ -67,7 +67,7 @@ class Fact(Resource):
         return None if self.outcome is None else model.model_validate(self.outcome)
 
 
-FACT: Final = Kind("facts.aim.eai.amd.com", "v1", "Fact", "facts", True, Fact)
+FACT: Final = Kind("facts.aim.eai.amd.com", "v1", "Fact", "facts", model=Fact)
 """Facts look like objects to the cache, but exist on the bus only; the API server knows no such kind."""
 
 FACTS: Final = Part("facts", FACT)

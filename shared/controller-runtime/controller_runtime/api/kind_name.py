@@ -1,0 +1,66 @@
+"""Names of kinds, for what needs no model of them. Imports nothing heavy (FW-684, FW-735)."""
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class KindName:
+    """How the API names a kind. The core group is the empty string."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    namespaced: bool = True
+    short_names: tuple[str, ...] = ()
+
+    @property
+    def api_version(self) -> str:
+        """`group/version`, or the version alone in the core group."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def singular(self) -> str:
+        """The kind in lower case."""
+        return self.kind.lower()
+
+    @property
+    def list_kind(self) -> str:
+        """Kind of a list of these objects (CC-006)."""
+        return f"{self.kind}List"
+
+    @property
+    def resource(self) -> str:
+        """`plural.group`, or the plural alone in the core group."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def words(self) -> frozenset[str]:
+        """Every name by which a user may call it, in lower case."""
+        return frozenset({self.singular, self.plural, *self.short_names, self.resource})
+
+    def __str__(self) -> str:
+        return self.kind
+
+
+POD: Final = KindName("", "v1", "Pod", "pods", True, ("po",))
+JOB: Final = KindName("batch", "v1", "Job", "jobs")
+NODE: Final = KindName("", "v1", "Node", "nodes", False, ("no",))
+PERSISTENT_VOLUME_CLAIM: Final = KindName("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", True, ("pvc",))
+CONFIG_MAP: Final = KindName("", "v1", "ConfigMap", "configmaps", True, ("cm",))
+NAMESPACE: Final = KindName("", "v1", "Namespace", "namespaces", False, ("ns",))
+EVENT: Final = KindName("", "v1", "Event", "events", True, ("ev",))
+SECRET: Final = KindName("", "v1", "Secret", "secrets")
+ROLE_BINDING: Final = KindName("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings")
+HORIZONTAL_POD_AUTOSCALER: Final = KindName(
+    "autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", True, ("hpa",)
+)
+SERVICE_ACCOUNT: Final = KindName("", "v1", "ServiceAccount", "serviceaccounts")
+CLUSTER_ROLE: Final = KindName("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", False)
+LEASE: Final = KindName("coordination.k8s.io", "v1", "Lease", "leases")
+DEPLOYMENT: Final = KindName("apps", "v1", "Deployment", "deployments", True, ("deploy",))
+STATEFUL_SET: Final = KindName("apps", "v1", "StatefulSet", "statefulsets", True, ("sts",))
+DEFINITION: Final = KindName(
+    "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False
+)

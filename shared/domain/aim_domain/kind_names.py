@@ -1,0 +1,63 @@
+"""Names of the kinds that the platform handles, for what needs no model of them. Imports nothing heavy (FW-684)."""
+
+from typing import Final
+
+from controller_runtime.api.kind_name import CONFIG_MAP as CONFIG_MAP
+from controller_runtime.api.kind_name import DEFINITION as DEFINITION
+from controller_runtime.api.kind_name import DEPLOYMENT as DEPLOYMENT
+from controller_runtime.api.kind_name import EVENT as EVENT
+from controller_runtime.api.kind_name import HORIZONTAL_POD_AUTOSCALER as HORIZONTAL_POD_AUTOSCALER
+from controller_runtime.api.kind_name import JOB as JOB
+from controller_runtime.api.kind_name import LEASE as LEASE
+from controller_runtime.api.kind_name import NAMESPACE as NAMESPACE
+from controller_runtime.api.kind_name import NODE as NODE
+from controller_runtime.api.kind_name import PERSISTENT_VOLUME_CLAIM as PERSISTENT_VOLUME_CLAIM
+from controller_runtime.api.kind_name import POD as POD
+from controller_runtime.api.kind_name import ROLE_BINDING as ROLE_BINDING
+from controller_runtime.api.kind_name import SECRET as SECRET
+from controller_runtime.api.kind_name import STATEFUL_SET as STATEFUL_SET
+from controller_runtime.api.kind_name import KindName as KindName
+
+GROUP: Final = "aim.eai.amd.com"
+VERSION: Final = "v1alpha1"
+
+
+def _own(kind: str, short_name: str, *, namespaced: bool = True) -> KindName:
+    return KindName(GROUP, VERSION, kind, f"{kind.lower()}s", namespaced, (short_name,))
+
+
+AIM_SERVICE: Final = _own("AIMService", "aimsvc")
+AIM_MODEL: Final = _own("AIMModel", "aimmdl")
+AIM_CLUSTER_MODEL: Final = _own("AIMClusterModel", "aimclmdl", namespaced=False)
+AIM_SERVICE_TEMPLATE: Final = _own("AIMServiceTemplate", "aimtpl")
+AIM_CLUSTER_SERVICE_TEMPLATE: Final = _own("AIMClusterServiceTemplate", "aimcltpl", namespaced=False)
+AIM_RUNTIME_CONFIG: Final = _own("AIMRuntimeConfig", "aimrc")
+AIM_CLUSTER_RUNTIME_CONFIG: Final = _own("AIMClusterRuntimeConfig", "aimclrc", namespaced=False)
+AIM_CLUSTER_MODEL_SOURCE: Final = _own("AIMClusterModelSource", "aimclsrc", namespaced=False)
+AIM_ARTIFACT: Final = _own("AIMArtifact", "aimart")
+AIM_TEMPLATE_CACHE: Final = _own("AIMTemplateCache", "aimtc")
+OWN: Final = (
+    AIM_SERVICE,
+    AIM_MODEL,
+    AIM_CLUSTER_MODEL,
+    AIM_SERVICE_TEMPLATE,
+    AIM_CLUSTER_SERVICE_TEMPLATE,
+    AIM_RUNTIME_CONFIG,
+    AIM_CLUSTER_RUNTIME_CONFIG,
+    AIM_CLUSTER_MODEL_SOURCE,
+    AIM_ARTIFACT,
+    AIM_TEMPLATE_CACHE,
+)
+
+_CONFIG_GROUP: Final = "config.kaiwo.silogen.ai"
+AIM_NAMESPACE_CONFIG: Final = KindName(_CONFIG_GROUP, VERSION, "AIMNamespaceConfig", "aimnamespaceconfigs")
+KAIWO_CONFIG: Final = KindName(_CONFIG_GROUP, VERSION, "KaiwoConfig", "kaiwoconfigs", False)
+OLDER: Final = (AIM_NAMESPACE_CONFIG, KAIWO_CONFIG)
+"""Configurations of older documents: read, never written, and without a status (RC-149)."""
+
+_GATEWAY_GROUP: Final = "gateway.networking.k8s.io"
+INFERENCE_SERVICE: Final = KindName(
+    "serving.kserve.io", "v1beta1", "InferenceService", "inferenceservices", True, ("isvc",)
+)
+HTTP_ROUTE: Final = KindName(_GATEWAY_GROUP, "v1", "HTTPRoute", "httproutes")
+GATEWAY: Final = KindName(_GATEWAY_GROUP, "v1", "Gateway", "gateways", True, ("gtw",))
