@@ -23,8 +23,6 @@ def test_what_cannot_import_the_list_of_services_has_the_same() -> None:
     assert NAMES == names.SERVICES
     assert {one.parent.name for one in ROOT.glob("services/*/pyproject.toml")} == set(NAMES)
     assert tuple(image for image in tree.PACKAGES if image not in {"downloader", "cli"}) == NAMES
-    helper = (ROOT / "deploy/charts/aim-engine/templates/_helpers.tpl").read_text("utf-8")
-    assert tuple(helper.partition('define "aim.services" -}}')[2].partition("{{-")[0].split()) == NAMES
 
 
 def test_every_part_is_published_by_exactly_one_service() -> None:

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from aim_cli.console.sessions import REVIEWS
 from aim_cli.installation.doctor import EXAMINER
 from aim_domain.kind_names import AIM_ARTIFACT
+from aim_domain.services import SERVICES
 from aim_packaging.alerts import rules
 from aim_packaging.broker import reader, user_of
 from aim_packaging.dashboards import DASHBOARDS, dashboard_json
@@ -148,6 +149,7 @@ def files(charts: Path) -> Mapping[Path, str]:
         charts / "aim-engine/PERMISSIONS.md": page(table),
         charts / "aim-engine/files/rules.yaml": _RULES_HEADER + yaml.safe_dump(rules(), sort_keys=False, width=1000),
         charts / "aim-engine/files/reserved.yaml": _RESERVED_HEADER + yaml.safe_dump(reserved(), sort_keys=False),
+        charts / "aim-engine/files/services.txt": " ".join(SERVICES) + "\n",
         **{charts / f"aim-engine/files/dashboards/{one.name}.json": dashboard_json(one) for one in DASHBOARDS},
         charts / "aim-engine/values.yaml": _VALUES_HEADER + values_yaml(),
         charts / "aim-engine/values.schema.json": schema_json(),

@@ -1,6 +1,6 @@
 """The five services, each of which is a package below `services` and a Deployment of the chart.
 
-`tests/unit/test_service_declarations.py` compares what cannot import this: the chart's helper and the image builder.
+`tests/unit/test_service_declarations.py` compares the image builder, which cannot import this.
 """
 
 from typing import Final

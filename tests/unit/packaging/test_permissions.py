@@ -165,6 +165,7 @@ def test_what_nobody_of_ours_writes_has_no_status_of_ours() -> None:
 @pytest.mark.spec("FW-534")
 def test_the_chart_is_up_to_date_or_says_which_file_is_not(tmp_path: Path) -> None:
     assert {path.name for path in outdated(tmp_path)} == {
+        "services.txt",
         "permissions.yaml",
         "PERMISSIONS.md",
         "values.yaml",

@@ -1,5 +1,5 @@
 {{- define "aim.services" -}}
-model-sync discovery artifacts serving routing
+{{ .Files.Get "files/services.txt" | trim }}
 {{- end }}
 
 {{- /* Names begin with aim-engine- whatever the release is called (FW-323). */}}
