@@ -240,9 +240,7 @@ class SyncRunner:
     async def _sync(self, params: SyncParams) -> SyncOutcome:
         log = _log.bind(source=params.source, generation=params.generation, attempt=params.attempt)
         if params.interval < RECOMMENDED_INTERVAL and params.attempt == 1 and self._unclean.is_new(params):
-            log.warning(
-                "syncInterval is shorter than 15 minutes; use 15m or more; use 15m or more", seconds=params.interval
-            )
+            log.warning("syncInterval is shorter than 15 minutes; use 15m or more", seconds=params.interval)
         try:
             secrets = await self._secrets.read_all(params.secrets)
         except KubeError as error:

@@ -199,7 +199,7 @@ def _rest(found: FreeGpus, looked_at: int) -> str:
 def _verdict(found: FreeGpus, freest: Sequence[str], wanted: int) -> str:
     if found.free[freest[0]] < wanted:
         return ""
-    return f"; {freest[0]} has enough, so it does not suit for another reason"
+    return f"; {freest[0]} has enough; another constraint excludes it"
 
 
 _UNSCHEDULABLE: Final = "FailedScheduling"

@@ -130,7 +130,7 @@ def found(cache: BuiltCache, free: dict[str, int], *, is_all: bool = True, age: 
     ("free", "said"),
     [
         ({"b": 1, "a": 3}, "free: 3 of 8 on a, 1 of 8 on b"),
-        ({"b": 5, "a": 3}, "free: 5 of 8 on b, 3 of 8 on a; b has enough, so it does not suit for another reason"),
+        ({"b": 5, "a": 3}, "free: 5 of 8 on b, 3 of 8 on a; b has enough; another constraint excludes it"),
         (
             dict.fromkeys("gfedcba", 2),
             "free: 2 of 8 on a, 2 of 8 on b, 2 of 8 on c, 2 of 8 on d, 2 of 8 on e, no more on 2 others",

@@ -70,7 +70,7 @@ REMEDIES: Final[Mapping[str, str]] = MappingProxyType(
         "NodeNotReady": "see what its node reports, Kubernetes replaces the pod after 5 minutes: kubectl get nodes",
         "FailedMount": "see whether volume and node fit: kubectl describe {what}",
         "NoController": "see whether a controller serves the class: kubectl get gatewayclasses",
-        "Paused": f"let it go on: kubectl annotate {{what}} {labels.ANNOTATION_PAUSED}-",
+        "Paused": f"resume reconciliation: kubectl annotate {{what}} {labels.ANNOTATION_PAUSED}-",
         "WaitingForEviction": "wait for what is being deleted: kubectl get aimartifacts -A",
         "NoStatus": "see whether its service runs: kubectl get pods -A -l app.kubernetes.io/part-of=aim-engine",
     }

@@ -40,7 +40,7 @@ CONDITIONS: Final[Mapping[str, str]] = {
     "Ready": "all below are true; otherwise it has reason and message of the one that decides",
     "DependenciesReachable": "all servers answered; there since the first failure",
     "AuthValid": "no server refused a credential; there since the first refusal",
-    "ConfigValid": "the object is right and all that it names exists; there since the first fault",
+    "ConfigValid": "the spec is valid and all references resolve; there since the first fault",
     "RuntimeConfigReady": "the runtime config that applies was found, or none was named",
     "ModelReady": "the model was found, or made, and can be used",
     "ClusterModelReady": "the AIMClusterModel was found and can be used",

@@ -471,7 +471,7 @@ def _stored_condition(template: Template) -> Desired:
 
 
 def _awaiting() -> Desired:
-    return condition(DISCOVERED, False, AWAITING, "The image has not been asked for this profile yet")
+    return condition(DISCOVERED, False, AWAITING, "Discovery of this profile has not started")
 
 
 def _complete() -> Desired:

@@ -106,7 +106,7 @@ class QueueStatistics:
     unfinished_seconds: float
     longest_running_seconds: float
     oldest_seconds: float
-    """How long the key waits that waits longest."""
+    """Age of the key that has waited longest."""
     waits: tuple[int, ...] = ()
     """How many waits were as long as each of `DURATIONS` and longer than the one before; last those beyond."""
     works: tuple[int, ...] = ()
