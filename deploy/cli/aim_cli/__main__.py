@@ -11,7 +11,12 @@ import typer
 
 from aim_cli.commands import installation, log, objects
 
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
+app = typer.Typer(
+    invoke_without_command=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 for group in (objects, log, installation):
     group.register(app)
 
@@ -25,14 +30,23 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+@app.command("version")
+def version_alone() -> None:
+    """Show the release."""
+    _print_version(True)
+
+
 @app.callback(help=__doc__)
 def options(
+    context: typer.Context,
     *,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the release and exit.")
     ] = False,
 ) -> None:
     """See the module."""
+    if context.invoked_subcommand is None and not version:
+        typer.echo(context.get_help())
 
 
 def main() -> None:

@@ -21,4 +21,4 @@ def written() -> list[str]:
 def test_every_command_is_reported_of() -> None:
     known = set(get_command(app).commands)  # type: ignore[attr-defined]
     reported = {line.split()[1] for line in written()}
-    assert known == reported | {"migrate"}
+    assert known == reported | {"migrate", "version"}

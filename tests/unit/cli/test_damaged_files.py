@@ -1,12 +1,14 @@
 """Files that are no log, or no longer one: each is told in one line."""
 
 import gzip
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from aim_cli.errors import UnreadableError
-from aim_cli.log.file import read
+from aim_cli.log.file import read, write
+from controller_runtime import JsonObject
 
 HEAD = b'{"aimlog": 1, "parts": [], "begins": "2026-11-24T00:00:00+00:00", "completeSince": {}}\n'
 LINES = (
@@ -48,3 +50,20 @@ def test_an_empty_log_is_one(tmp_path: Path) -> None:
     file = tmp_path / "night.aimlog"
     file.write_bytes(gzip.compress(HEAD))
     assert read(file).decisions == ()
+
+
+@pytest.mark.spec("FW-619")
+def test_a_file_is_there_once_it_is_whole(tmp_path: Path) -> None:
+    file = tmp_path / "night.aimlog"
+    file.write_bytes(b"of yesterday")
+
+    def interrupted() -> Iterator[JsonObject]:
+        yield {"aimlog": 1}
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write(file, interrupted())
+    assert file.read_bytes() == b"of yesterday"
+    write(file, [{"aimlog": 1}])
+    assert gzip.decompress(file.read_bytes()) == b'{"aimlog":1}\n'
+    assert list(tmp_path.iterdir()) == [file]

@@ -46,6 +46,8 @@ def test_kinds_are_named_as_the_platform_names_them() -> None:
         (("aimsvc/chat", None), HERE, Ref(AIM_SERVICE, "here", "chat")),
         (("aimsvc", "here/chat"), HERE, Ref(AIM_SERVICE, "here", "chat")),
         (("aimclustermodel", "m"), HERE, Ref(AIM_CLUSTER_MODEL, "", "m")),
+        (("chat", None), HERE, Ref(AIM_SERVICE, "here", "chat")),
+        (("demo/chat", None), HERE.__class__(), Ref(AIM_SERVICE, "demo", "chat")),
     ],
 )
 def test_objects_are_named_as_for_kubectl(words: tuple[str, str | None], where: Where, ref: Ref) -> None:
@@ -56,7 +58,10 @@ def test_objects_are_named_as_for_kubectl(words: tuple[str, str | None], where: 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("spaceship", "x"), "there is no kind 'spaceship'"),
+        (("spaceship", "x"), "there is no kind 'spaceship'; known are aimartifacts"),
+        (("aimservise", "x"), "there is no kind 'aimservise'; did you mean aimservice"),
+        (("aimservise", None), "there is no kind 'aimservise'; did you mean aimservice"),
+        (("aimservise/x", None), "there is no kind 'aimservise'; did you mean aimservice"),
         (("aimsvc", None), "name of the AIMService is missing"),
         (("aimsvc", "/chat"), "named as namespace/name"),
         (("aimsvc", "a/b/c"), "named as namespace/name"),

@@ -1,11 +1,12 @@
 """Which objects a command is about: kinds by any of their names, objects by ``namespace/name`` or as for kubectl."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Final
 
 from aim_cli.cluster.refs import KNOWN, Ref
 from aim_cli.errors import TargetError, UnreachableError
-from aim_domain.kind_names import KindName
+from aim_domain.kind_names import AIM_SERVICE, KindName
 
 if TYPE_CHECKING:
     from aim_cli.cluster.asking import KubeReader
@@ -62,19 +63,41 @@ def kind_called(word: str) -> KindName:
     """
     found = known_kind(word)
     if found is None:
+        near = _nearest(word)
         known = ", ".join(sorted(kind.plural for kind in KNOWN))
-        raise TargetError(f"there is no kind {word!r}; known are {known}")
+        raise TargetError(f"there is no kind {word!r}; {f'did you mean {near}?' if near else f'known are {known}'}")
     return found
 
 
+def _nearest(word: str) -> str:
+    """The name of a kind that a word may be meant for; empty where it is like none."""
+    words = [one for kind in KNOWN for one in kind.words]
+    return next(iter(get_close_matches(word.lower(), words, n=1, cutoff=_ALIKE)), "")
+
+
+_ALIKE: Final = 0.8
+"""How like a kind a word is that is a mistyped kind rather than the name of an AIMService."""
+
+
+def kind_and_name(kind: str, name: str | None) -> tuple[str, str | None]:
+    """The two words of a command, also from `kind/name` and from the name of an AIMService alone (FW-600)."""
+    first, slash, rest = kind.partition("/")
+    if name is not None or known_kind(kind) is not None:
+        return kind, name
+    if slash and known_kind(first) is not None:
+        return first, rest
+    if _nearest(first):
+        return (first, rest) if slash else (kind, None)
+    return AIM_SERVICE.singular, kind
+
+
 def target(kind: str, name: str | None, where: Where) -> Ref:
-    """Resolve a kind and ``namespace/name`` or ``name``; also ``kind/name`` in one word.
+    """Resolve a kind and ``namespace/name`` or ``name``; also ``kind/name`` in one word, and an AIMService by its name.
 
     Raises:
         TargetError: no such kind, or a namespace is too many, or another one than the option's.
     """
-    if name is None and "/" in kind:
-        kind, _, name = kind.partition("/")
+    kind, name = kind_and_name(kind, name)
     resource = kind_called(kind)
     if name is None:
         raise TargetError(f"name of the {resource.kind} is missing")
@@ -103,7 +126,8 @@ def targets(kind: str, name: str | None, where: Where, cluster: "KubeReader") ->
     Raises:
         TargetError: as of `target`; or a name with an option that means many.
     """
-    if name is not None or "/" in kind:
+    kind, name = kind_and_name(kind, name)
+    if name is not None:
         if where.everywhere or where.selector:
             raise TargetError("a name cannot be given together with -A or -l")
         return [target(kind, name, where)]

@@ -112,17 +112,19 @@ def _version(one: LoggedVersion) -> JsonObject:
 
 
 def write(path: Path, lines: Iterable[JsonObject]) -> None:
-    """Make a file.
+    """Make a file, which is there once it is whole.
 
     Raises:
         UnreadableError: it cannot be made, or nothing would read so large a file (FW-741).
     """
+    # What was written so far may read like a whole log, and the process may be ended at any moment.
+    unfinished = path.with_name(f"{path.name}.unfinished")
     try:
-        with gzip.open(path, "wb") as file:
+        with gzip.open(unfinished, "wb") as file:
             file.writelines(_within_bounds(dumps(line) + b"\n" for line in lines))
+        unfinished.replace(path)
     except (OSError, _TooLargeError) as error:
-        # What was written so far reads like a whole log.
-        path.unlink(missing_ok=True)
+        unfinished.unlink(missing_ok=True)
         why = getattr(error, "strerror", None) or error
         raise UnreadableError(f"{path} cannot be written: {why}") from error
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from aim_cli.answer import Answer, Form, answered, print_answer
 from aim_cli.cluster.asking import reading
 from aim_cli.cluster.refs import require
-from aim_cli.cluster.targets import Where, kind_called, nothing, targets
+from aim_cli.cluster.targets import Where, kind_and_name, kind_called, nothing, targets
 from aim_cli.errors import TO_BROKER, CliError, Exit, UnreachableError
 from aim_cli.why.command import Explanation, answer, why
 
@@ -32,7 +32,8 @@ class Question:
 
 def ask(question: Question, form: Form) -> Exit:
     """Print the answer; the code to end with."""
-    many = question.name is None and "/" not in question.kind
+    kind, name = kind_and_name(question.kind, question.name)
+    question, many = replace(question, kind=kind, name=name), name is None
     reported: list[Explanation] = []
 
     def of_cluster() -> Answer:
