@@ -1,5 +1,6 @@
 """The life of an object as bars (FW-650)."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -29,6 +30,18 @@ def test_bars_go_from_creation_to_readiness() -> None:
     assert waiting[48 : 48 + 41][-1] == "▸"
     assert waiting.endswith("Progressing")
     assert drawn([], 100) == []
+
+
+@pytest.mark.spec("FW-650")
+def test_the_picture_ends_with_the_last_readiness_and_not_with_later_writes() -> None:
+    lasting = replace(SERVICE, writes=(after(2), after(3600)))
+    gone = Bar("HTTPRoute", Key("demo", "chat-1"), after(1), after(2), "deleted")
+    scale, service, route = drawn([lasting, gone], 46 + 24 + 41)
+    assert scale.endswith("4.00 s")
+    assert (service[48 + 20], service[48 + 40]) == ("•", "●")
+    assert route.endswith("deleted, was ready after 2.00 s")
+    assert page_of("x", [lasting, gone]).count('class="write"') == 1
+    assert drawn([WAITING, replace(CACHE, writes=(after(9),))], 111)[0].endswith("8.00 s"), "it is not ready yet"
 
 
 @pytest.mark.spec("FW-650")

@@ -609,3 +609,15 @@ def test_a_lost_node_comes_before_what_follows_from_it() -> None:
 
 
 LATER = "2025-12-31T00:00:00Z"
+
+
+@pytest.mark.spec("FW-551")
+def test_the_condition_that_ready_repeats_is_named_first() -> None:
+    conditions = [
+        condition("DiscoveryJobReady", False, "JobNotCreated", "No discovery Job has been created yet"),
+        condition("GPUReady", False, "GPUNotAvailable", "no node has GPU MI355X; available: MI300X"),
+        condition("Ready", False, "GPUNotAvailable", "no node has GPU MI355X; available: MI300X"),
+    ]
+    template = make(kinds.AIM_SERVICE_TEMPLATE, "tpl", namespace="team", spec={}, status={"conditions": conditions})
+    reported = blockers_of(kinds.AIM_SERVICE_TEMPLATE, template)
+    assert [one.condition for one in reported] == ["GPUReady", "DiscoveryJobReady"]

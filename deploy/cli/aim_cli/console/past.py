@@ -14,7 +14,7 @@ from aim_cli.console.access import Rights, Sight, is_shown, redact, saw_all
 from aim_cli.console.mirror import OBJECT_PARTS
 from aim_cli.console.pages import href
 from aim_cli.log.past import body_of, of_versions
-from aim_cli.log.report import Bar, waterfall
+from aim_cli.log.report import Bar, scale_of, waterfall
 from aim_cli.log.targets import Target, located
 from aim_cli.log.timeline import Moment, Reader, deeds, timeline
 from aim_cli.services import services
@@ -236,7 +236,7 @@ async def story(history: History, wanted: Target, rights: Rights) -> JsonObject:
         "bars": drawn(bars),
         "moments": [moment_json(one) for one in moments],
         "begun": bars[0].begun if bars else None,
-        "span": _seconds_text(_scale(bars)[1]) if bars else "",
+        "span": _seconds_text(scale_of(bars)[1]) if bars else "",
     }
 
 
@@ -255,10 +255,10 @@ def reader_of(rights: Rights) -> Reader:
 
 
 def drawn(bars: Sequence[Bar]) -> list[Drawn]:
-    """Bars on one scale, from the first moment to the last."""
+    """Bars on one scale."""
     if not bars:
         return []
-    begun, span = _scale(bars)
+    begun, span = scale_of(bars)
 
     def share(moment: datetime) -> float:
         return max(0.0, min(100.0, 100 * (moment - begun).total_seconds() / span))
@@ -271,16 +271,10 @@ def drawn(bars: Sequence[Bar]) -> list[Drawn]:
             share(bar.begun),
             (100.0 if bar.ready is None else share(bar.ready)) - share(bar.begun),
             bar.ready is None,
-            tuple(map(share, bar.writes)),
+            tuple(share(write) for write in bar.writes if (write - begun).total_seconds() <= span),
         )
         for bar in bars
     ]
-
-
-def _scale(bars: Sequence[Bar]) -> tuple[datetime, float]:
-    """The first moment of all, and the seconds from there to the last."""
-    begun = min(bar.begun for bar in bars)
-    return begun, max((moment - begun).total_seconds() for bar in bars for moment in bar.moments) or 0.001
 
 
 def _seconds_text(seconds: float) -> str:

@@ -27,6 +27,7 @@ from controller_runtime.log.wire.part import Key
 _READY_VALUES: Final = frozenset({"Ready", "Running"})
 _READY_CONDITIONS: Final = frozenset({"Ready", "Complete"})
 _READY_PHASES: Final = frozenset({"Bound", "Succeeded"})
+_DELETED: Final = "deleted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ def bar_of(target: Target, versions: Sequence[LoggedVersion], records: Iterable[
         return None
     reported = [(one.state.time, body) for one in versions if not one.deleted and (body := body_of(one)) is not None]
     ready = next((at for at, body in reported if is_ready(body)), None)
-    state = "deleted" if versions[-1].deleted else _state(reported[-1][1]) if reported else ""
+    state = _DELETED if versions[-1].deleted else _state(reported[-1][1]) if reported else ""
     own = (one for one in records if (one.part, one.key) == (target.part.name, target.key))
     writes = tuple(one.at for one in own if one.writes)
     return Bar(target.part.kind.kind, target.key, first.state.time, ready, state, writes)
@@ -126,6 +127,19 @@ def bar_data(bar: Bar) -> JsonObject:
 
 # The picture
 
+
+def scale_of(bars: Sequence[Bar]) -> tuple[datetime, float]:
+    """The first moment, and the seconds from there to the end of the picture.
+
+    It ends when the first object and all that was made for it had become ready: what is written later, for days, would
+    leave no room for that. While the object is not ready, it ends with the last moment that is known.
+    """
+    begun = min(bar.begun for bar in bars)
+    ready = [bar.ready for bar in bars if bar.ready is not None]
+    moments = ready if bars[0].ready is not None else [moment for bar in bars for moment in bar.moments]
+    return begun, max(_seconds(begun, moment) for moment in moments) or 0.001
+
+
 _NAME: Final = 46
 
 
@@ -137,8 +151,7 @@ def drawn(bars: Sequence[Bar], width: int) -> list[str]:
     """
     if not bars:
         return []
-    begun = min(bar.begun for bar in bars)
-    span = max(_seconds(begun, moment) for bar in bars for moment in bar.moments) or 0.001
+    begun, span = scale_of(bars)
     columns = max(20, width - _NAME - 24)
     lines = [f"{'':{_NAME}}  0 s{f'{span:.2f} s':>{columns - 3}}"]
     for number, bar in enumerate(bars):
@@ -166,7 +179,8 @@ def _line(bar: Bar, begun: datetime, span: float, columns: int) -> str:
 def _outcome(bar: Bar, begun: datetime) -> str:
     if bar.ready is None:
         return bar.state or "made"
-    return f"{bar.state or 'ready'} {_seconds(begun, bar.ready):.2f} s"
+    state = "deleted, was ready after" if bar.state == _DELETED else bar.state or "ready"
+    return f"{state} {_seconds(begun, bar.ready):.2f} s"
 
 
 def _seconds(begun: datetime, moment: datetime) -> float:
@@ -190,8 +204,7 @@ tr:nth-child(even) { background: color-mix(in srgb, currentColor 5%, transparent
 
 def page_of(title: str, bars: Sequence[Bar]) -> str:
     """The page; what users named is shown as text, whatever it holds."""
-    begun = min(bar.begun for bar in bars)
-    span = max((moment - begun).total_seconds() for bar in bars for moment in bar.moments) or 0.001
+    begun, span = scale_of(bars)
     rows = "\n".join(_row(bar, begun, span, indented=number > 0) for number, bar in enumerate(bars))
     name = escape(plain(title))
     return f"""<!doctype html>
@@ -217,7 +230,8 @@ def _row(bar: Bar, begun: datetime, span: float, *, indented: bool) -> str:
     left = share(bar.begun)
     right = 100.0 if bar.ready is None else share(bar.ready)
     kind = "span open" if bar.ready is None else "span"
-    strokes = "".join(f'<i class="write" style="left:{share(write):.2f}%"></i>' for write in bar.writes)
+    shown = (write for write in bar.writes if _seconds(begun, write) <= span)
+    strokes = "".join(f'<i class="write" style="left:{share(write):.2f}%"></i>' for write in shown)
     name = escape(plain(f"{bar.kind} {bar.key}"))
     after = "" if bar.ready is None else f"{(bar.ready - begun).total_seconds():.2f} s"
     indent = ' style="padding-left:2rem"' if indented else ""

@@ -83,14 +83,14 @@ class Blocker:
 
 
 def blockers_of(kind: KindName, obj: JsonObject) -> tuple[Blocker, ...]:
-    """Everything that keeps the object from being ready, in the order in which it says so."""
+    """What keeps the object from being ready: first what `Ready` repeats, the rest in the order of the status."""
     own = _OF_KINDS.get(kind)
     if own is not None:
         return tuple(own(obj))
     untrue = [one for one in _conditions(obj) if one.get("status") != "True" and not _is_note(one)]
     telling = [one for one in untrue if one["type"] not in _SUMMARIES]
     # What a write was answered stands in a summary alone, and is why the component is not there yet.
-    telling = [*_unrepeated(untrue, telling), *telling] or untrue
+    telling = [*_unrepeated(untrue, telling), *_decisive_first(untrue, telling)] or untrue
     if not untrue and not (obj.get("status") or {}).get("conditions") and kind in resources.OWN:
         return (Blocker("", "NoStatus", "no status reported yet"),)
     return (
@@ -109,6 +109,12 @@ def blockers_of(kind: KindName, obj: JsonObject) -> tuple[Blocker, ...]:
             for one in telling
         ),
     )
+
+
+def _decisive_first(untrue: list[JsonObject], telling: list[JsonObject]) -> list[JsonObject]:
+    """The condition whose reason `Ready` has decides; the others may follow from it or wait for it."""
+    reasons = {one.get("reason") for one in untrue if one["type"] == _READY}
+    return sorted(telling, key=lambda one: one.get("reason") not in reasons)
 
 
 def _unrepeated(untrue: list[JsonObject], telling: list[JsonObject]) -> list[JsonObject]:
