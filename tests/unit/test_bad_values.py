@@ -16,8 +16,8 @@ from aim_domain.component_names import ComponentName
 from controller_runtime.testing import NOW
 
 VARIANTS = tuple(variants())
-STRIDE = 1 if os.environ.get("AIM_EXPLORE") == "random" else 3
-"""Of the values of a field each third is tried, of the next field those after them; all of them when exploring."""
+STRIDE = 1 if os.environ.get("AIM_EXPLORE") == "random" else 5
+"""Of the values of a field each fifth is tried, of the next field those after them; all of them when exploring."""
 OTHERWISE = {
     "AIMService by image": ("model", "overrides", "template"),
     "AIMService of its own": ("model",),
