@@ -18,7 +18,7 @@ from bench.watcher import arrivals, has_condition, route_accepted
 
 from aim_domain import kinds
 from controller_runtime import JsonObject, Key
-from controller_runtime.kube.kinds import ResourceKind
+from controller_runtime.api.kind_name import KindName
 
 RATIO_GOAL: Final = 2.0
 """P2: at most twice as long as a bare writer of the same children."""
@@ -147,7 +147,7 @@ def _without_claims(isvc: JsonObject) -> JsonObject:
     return {**isvc, "spec": {**isvc["spec"], "predictor": {**predictor, "volumes": volumes, "containers": containers}}}
 
 
-async def _child(site: Site, kind: ResourceKind, key: Key, owner: str) -> JsonObject:
+async def _child(site: Site, kind: KindName, key: Key, owner: str) -> JsonObject:
     page = await site.client.list(kind, key.namespace)
     for item in page.items:
         if any(one["uid"] == owner for one in item["metadata"].get("ownerReferences") or ()):

@@ -19,7 +19,7 @@ from aim_local.actors.kubelet import running
 from aim_local.actors.objects import condition, is_going, now_text
 from aim_local.actors.runtime import Informer, Workers, Writer
 from controller_runtime import JsonObject, Key, KubeClient
-from controller_runtime.kube.kinds import ResourceKind
+from controller_runtime.api.kind_name import KindName
 
 PLAYED: Final = "nodes,kubelet,volumes"
 """What else is played beside a real API server with the controllers of Kubernetes."""
@@ -48,7 +48,7 @@ async def fakes(client: KubeClient, delay: float) -> AsyncIterator[None]:
 class _Fake:
     """Gives each object of a kind the status of one that is ready, once."""
 
-    def __init__(self, writer: Writer, kind: ResourceKind, delay: float) -> None:
+    def __init__(self, writer: Writer, kind: KindName, delay: float) -> None:
         self._writer = writer
         self._kind = kind
         self._delay = delay
@@ -89,13 +89,13 @@ async def _run_predictor(writer: Writer, isvc: JsonObject) -> None:
         await writer.status(POD, made, running(made, now_text(), ready=True))
 
 
-def _is_ready(kind: ResourceKind, obj: JsonObject) -> bool:
+def _is_ready(kind: KindName, obj: JsonObject) -> bool:
     if kind == HTTP_ROUTE:
         return route_accepted(obj)
     return has_condition("Programmed" if kind == GATEWAY else "Ready")(obj)
 
 
-def _status(kind: ResourceKind, obj: JsonObject) -> JsonObject:
+def _status(kind: KindName, obj: JsonObject) -> JsonObject:
     if kind == GATEWAY:
         return gateway_status(obj, now_text())
     made = partial(_dated, obj["metadata"].get("generation", 1), now_text())

@@ -23,7 +23,7 @@ from rich.console import Console
 
 from aim_domain import kinds
 from controller_runtime import JsonObject, Key
-from controller_runtime.kube.kinds import ResourceKind
+from controller_runtime.api.kind_name import KindName
 
 _NAMESPACE: Final = "bench-requests"
 _WIDTH: Final = 120
@@ -47,7 +47,7 @@ def _route(key: Key) -> JsonObject:
     return _body(kinds.HTTP_ROUTE, key, {"parentRefs": [{"name": "public"}], "rules": [rule]})
 
 
-def _body(kind: ResourceKind, key: Key, spec: JsonObject) -> JsonObject:
+def _body(kind: KindName, key: Key, spec: JsonObject) -> JsonObject:
     metadata = {"name": key.name, "namespace": key.namespace}
     return {"apiVersion": f"{kind.group}/{kind.version}", "kind": kind.kind, "metadata": metadata, "spec": spec}
 

@@ -18,8 +18,8 @@ from aim_domain.services import SERVICES
 from aim_local.demo.run import apply_all, demo_files, read_manifests
 from aim_local.stack import Stack, StackError, StackSettings
 from controller_runtime import JsonObject, Key, KubeClient, TransportSettings, loads
+from controller_runtime.api.kind_name import KindName
 from controller_runtime.kube.config import ConfigError, from_kubeconfig
-from controller_runtime.kube.kinds import ResourceKind
 
 WARM: Final = "bench-warm"
 """Namespace in which model, template and cache are ready before anything is measured."""
@@ -55,7 +55,7 @@ class Site:
             kinds.NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}, MANAGER
         )
 
-    async def create(self, kind: ResourceKind, bodies: Iterable[JsonObject]) -> None:
+    async def create(self, kind: KindName, bodies: Iterable[JsonObject]) -> None:
         """Create objects, all at once."""
         async with asyncio.TaskGroup() as group:
             for body in bodies:

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from aim_local.actors.runtime import Informer
 from controller_runtime import JsonObject, Key, KubeClient
-from controller_runtime.kube.kinds import ResourceKind
+from controller_runtime.api.kind_name import KindName
 
 Accept: TypeAlias = Callable[[JsonObject], bool]
 
@@ -67,7 +67,7 @@ class Arrivals:
 
 
 @asynccontextmanager
-async def arrivals(client: KubeClient, kind: ResourceKind, accept: Accept) -> AsyncIterator[Arrivals]:
+async def arrivals(client: KubeClient, kind: KindName, accept: Accept) -> AsyncIterator[Arrivals]:
     """Watch a kind while the context is open; what is there already is known when it is entered."""
     informer = Informer(client, kind)
     found = Arrivals(accept)

@@ -9,10 +9,10 @@ from matrix.oracle import ObjectKey, key_of
 
 from aim_domain import kinds
 from controller_runtime import JsonObject, KubeClient
-from controller_runtime.kube.kinds import ResourceKind
+from controller_runtime.api.kind_name import KindName
 from controller_runtime.kube.reflector import Delete, Reflector, Restarted, Upsert, as_sent
 
-CHILDREN: Final[tuple[ResourceKind, ...]] = (
+CHILDREN: Final[tuple[KindName, ...]] = (
     kinds.AIM_SERVICE,
     kinds.AIM_MODEL,
     kinds.AIM_CLUSTER_MODEL,
@@ -85,7 +85,7 @@ class Mirror:
                         return True
         return False
 
-    async def follow(self, client: KubeClient, kind: ResourceKind) -> None:
+    async def follow(self, client: KubeClient, kind: KindName) -> None:
         """Keep one kind up to date until cancelled."""
         async with Reflector(client, kind, as_sent) as reflector:
             async for event in reflector:

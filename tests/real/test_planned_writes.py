@@ -33,9 +33,9 @@ from aim_domain.kinds import (
     kind_of,
 )
 from controller_runtime import JsonObject, Kind, object_path
+from controller_runtime.api.kind_name import collection_path
 from controller_runtime.kinds import JOB
 from controller_runtime.kube.client import APPLY
-from controller_runtime.kube.kinds import collection_path
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

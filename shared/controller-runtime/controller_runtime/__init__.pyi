@@ -19,6 +19,7 @@ from .api.enums import PodPhase as PodPhase
 from .api.enums import StatusValue as StatusValue
 from .api.enums import best_status as best_status
 from .api.enums import worst_status as worst_status
+from .api.kind_name import object_path as object_path
 from .api.meta import Condition as Condition
 from .api.meta import Conditions as Conditions
 from .api.meta import Kind as Kind
@@ -52,8 +53,6 @@ from .kube.client import KubeClient as KubeClient
 from .kube.config import load_connection as load_connection
 from .kube.errors import ApiError as ApiError
 from .kube.errors import KubeError as KubeError
-from .kube.kinds import object_path as object_path
-from .kube.kinds import resource_name as resource_name
 from .kube.proxies import environment_proxy as environment_proxy
 from .kube.proxies import plain_no_proxy as plain_no_proxy
 from .kube.transport import Request as Request

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aim_domain.kind_names import AIM_SERVICE, CONFIG_MAP, NAMESPACE
-from controller_runtime import object_path, resource_name
+from controller_runtime import object_path
+from controller_runtime.api.kind_name import collection_path
 from controller_runtime.backoff import Backoff
 from controller_runtime.kube import client as lines
 from controller_runtime.kube.client import LineSplitter
-from controller_runtime.kube.kinds import api_version, collection_path
 from controller_runtime.kube.transport import Limiter, LimiterStatistics
 
 
@@ -20,8 +20,8 @@ def test_paths() -> None:
     assert collection_path(AIM_SERVICE, None) == "/apis/aim.eai.amd.com/v1alpha1/aimservices"
     assert object_path(CONFIG_MAP, "a", "team", "scale") == "/api/v1/namespaces/team/configmaps/a/scale"
     assert object_path(CONFIG_MAP, "a/../b", "t m") == "/api/v1/namespaces/t%20m/configmaps/a%2F..%2Fb"
-    assert (api_version(AIM_SERVICE), api_version(CONFIG_MAP)) == ("aim.eai.amd.com/v1alpha1", "v1")
-    assert (resource_name(AIM_SERVICE), resource_name(CONFIG_MAP)) == (
+    assert (AIM_SERVICE.api_version, CONFIG_MAP.api_version) == ("aim.eai.amd.com/v1alpha1", "v1")
+    assert (AIM_SERVICE.resource, CONFIG_MAP.resource) == (
         "aimservices.aim.eai.amd.com",
         "configmaps",
     )

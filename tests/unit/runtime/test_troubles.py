@@ -8,7 +8,6 @@ import pytest
 from aim_packaging.services import definitions
 from controller_runtime.kube.config import ConfigError
 from controller_runtime.kube.errors import ApiConnectionError, ApiError, ConnectionFailure
-from controller_runtime.kube.kinds import resource_name
 from controller_runtime.kube.refusals import AccessRequest, Refusals
 from controller_runtime.log.broker.address import (
     BROKER_URLS,
@@ -140,7 +139,7 @@ def test_a_definition_that_is_missing_or_too_old_is_named_unless_it_is_optional(
 @pytest.mark.spec("FW-771")
 def test_a_missing_kind_of_another_project_names_the_project_and_the_command_that_installs_it() -> None:
     foreign = {
-        kind.group: resource_name(kind)
+        kind.group: kind.resource
         for one in definitions()
         for kind in (part.kind for part in (*one.consumes, *one.publishes))
         if "." in kind.group and not kind.group.endswith((".k8s.io", "aim.eai.amd.com"))

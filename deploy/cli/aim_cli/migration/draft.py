@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, TypeAlias, final
 
 from aim_domain import kinds
+from aim_domain.kind_names import KindName
 from controller_runtime import JsonObject, Kind
 
 
@@ -64,25 +65,23 @@ CONFIG_GROUP: Final = "config.kaiwo.silogen.ai"
 OLD_GROUPS: Final = frozenset({OLD_GROUP, CONFIG_GROUP})
 
 
+_OLD_VERSION: Final = "v1alpha1"
+
+
 @final
 @dataclass(frozen=True, slots=True)
-class OldKind:
-    """Coordinates of a kind that is no longer served, and the kind that took its place."""
+class OldKind(KindName):
+    """A kind that is no longer served, and the one that took its place."""
 
-    group: str
-    kind: str
-    plural: str
-    namespaced: bool
-    today: Kind[Any]
-    version: str = "v1alpha1"
+    today: Kind[Any] = field(kw_only=True)
 
 
 def _renamed(kind: str, plural: str, today: Kind[Any], group: str = OLD_GROUP, *, namespaced: bool = True) -> OldKind:
-    return OldKind(group, kind, plural, namespaced, today)
+    return OldKind(group, _OLD_VERSION, kind, plural, namespaced, today=today)
 
 
 def _same(kind: Kind[Any]) -> OldKind:
-    return OldKind(OLD_GROUP, kind.kind, kind.plural, kind.namespaced, kind)
+    return OldKind(OLD_GROUP, _OLD_VERSION, kind.kind, kind.plural, kind.namespaced, today=kind)
 
 
 MODEL_CACHE: Final = _renamed("AIMModelCache", "aimmodelcaches", kinds.AIM_ARTIFACT)

@@ -58,9 +58,8 @@ from aim_local.actors.volumes import (
 from aim_local.engine import Backends
 from aim_local.serving import serving
 from controller_runtime import ApiError, JsonObject, Key, KubeClient
-from controller_runtime.api.kind_name import DEPLOYMENT
+from controller_runtime.api.kind_name import DEPLOYMENT, KindName
 from controller_runtime.kinds import JOB, PERSISTENT_VOLUME_CLAIM, POD
-from controller_runtime.kube.kinds import ResourceKind
 
 
 @asynccontextmanager
@@ -235,7 +234,7 @@ _MANAGERS: Final = {
     Actor.GATEWAY: "gateway-controller",
 }
 """Field managers and Event sources, as the real components call themselves."""
-_GROUPINGS: Final[dict[ResourceKind, Grouping]] = {
+_GROUPINGS: Final[dict[KindName, Grouping]] = {
     kinds.POD: pod_groups,
     REPLICA_SET: by_controller,
     PERSISTENT_VOLUME: by_claim,
@@ -260,7 +259,7 @@ class SimulatedCluster:
         self._client = client
         self._settings = settings
         self._logs = ContainerLogs()
-        self._informers: dict[ResourceKind, Informer] = {}
+        self._informers: dict[KindName, Informer] = {}
         # Jobs and InferenceServices are read for failures of their pods, regardless of who plays their controllers.
         owners = {kind.kind: self._informer(kind) for kind in (kinds.JOB, kinds.INFERENCE_SERVICE)}
         pods = self._informer(kinds.POD)
@@ -301,7 +300,7 @@ class SimulatedCluster:
                     for task in tasks:
                         task.cancel()
 
-    async def _is_served(self, kind: ResourceKind) -> bool:
+    async def _is_served(self, kind: KindName) -> bool:
         """A cluster without KServe, KEDA or a Gateway API has nothing of theirs to watch."""
         try:
             await self._client.list(kind, limit=1)
@@ -311,7 +310,7 @@ class SimulatedCluster:
             raise
         return True
 
-    def _informer(self, kind: ResourceKind) -> Informer:
+    def _informer(self, kind: KindName) -> Informer:
         found = self._informers.get(kind)
         if found is None:
             found = self._informers[kind] = Informer(self._client, kind, group_by=_GROUPINGS.get(kind))

@@ -28,9 +28,8 @@ from aim_local.actors.objects import (
 from aim_local.actors.runtime import Informer, Workers, Writer
 from aim_local.actors.settings import ActorSettings
 from controller_runtime import ApiError, JsonObject, Key
-from controller_runtime.api.kind_name import DEPLOYMENT
+from controller_runtime.api.kind_name import DEPLOYMENT, KindName
 from controller_runtime.kinds import HORIZONTAL_POD_AUTOSCALER
-from controller_runtime.kube.kinds import ResourceKind
 
 SERVING_CONTAINER: Final = "kserve-container"
 _POD_SPEC: Final = frozenset(
@@ -412,14 +411,14 @@ _INVALID: Final = 422
 
 
 class _Child(NamedTuple):
-    kind: ResourceKind
+    kind: KindName
     key: Key
     obj: JsonObject
     digest: str
 
 
 def _children_of(isvc: JsonObject, replicas: int | None) -> tuple[_Child, ...]:
-    wished: list[tuple[ResourceKind, JsonObject]] = [
+    wished: list[tuple[KindName, JsonObject]] = [
         (DEPLOYMENT, deployment_for(isvc, replicas)),
         (SERVICE, service_for(isvc)),
     ]
@@ -455,7 +454,7 @@ class KServe:
         self._writer = writer
         self._settings = settings
         self._inference_services = inference_services
-        self._held: dict[ResourceKind, Informer] = {
+        self._held: dict[KindName, Informer] = {
             DEPLOYMENT: deployments,
             SERVICE: services,
             HORIZONTAL_POD_AUTOSCALER: autoscalers,

@@ -13,7 +13,6 @@ from controller_runtime import ApiError, JsonObject, Key, KubeClient, KubeError
 from controller_runtime.api.kind_name import KindName
 from controller_runtime.backoff import Backoff
 from controller_runtime.kinds import EVENT, POD
-from controller_runtime.kube.kinds import ResourceKind, api_version
 from controller_runtime.kube.reflector import Bookmark, Delete, Reflector, Restarted, Upsert, as_sent
 from controller_runtime.reconcile.queue import TokenBucket, WorkQueue
 
@@ -30,7 +29,7 @@ class Informer:
     """A cache of one selection. Objects are shared and must not be changed."""
 
     def __init__(
-        self, client: KubeClient, kind: ResourceKind, *, label_selector: str = "", group_by: Grouping | None = None
+        self, client: KubeClient, kind: KindName, *, label_selector: str = "", group_by: Grouping | None = None
     ) -> None:
         """``group_by`` names the groups of an object, such as its owner's UID; see `group`."""
         self._reflector = Reflector(client, kind, as_sent, label_selector=label_selector)
@@ -187,9 +186,9 @@ class Writer:
         self.client = client
         self._manager = manager
 
-    async def status(self, kind: ResourceKind, obj: JsonObject, status: JsonObject) -> JsonObject | None:
+    async def status(self, kind: KindName, obj: JsonObject, status: JsonObject) -> JsonObject | None:
         """Make this the object's status; None if the object is gone or another one by now."""
-        body = {"apiVersion": api_version(kind), "kind": kind.kind, "metadata": _identity(obj), "status": status}
+        body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": _identity(obj), "status": status}
         try:
             return await self.client.apply(kind, body, self._manager, subresource="status")
         except ApiError as error:
@@ -197,7 +196,7 @@ class Writer:
                 return None
             raise
 
-    async def get(self, kind: ResourceKind, name: str, namespace: str | None = None) -> JsonObject | None:
+    async def get(self, kind: KindName, name: str, namespace: str | None = None) -> JsonObject | None:
         """The object as it is now; None if it is gone."""
         try:
             return await self.client.get(kind, name, namespace)
@@ -206,7 +205,7 @@ class Writer:
                 return None
             raise
 
-    async def create(self, kind: ResourceKind, obj: JsonObject) -> JsonObject | None:
+    async def create(self, kind: KindName, obj: JsonObject) -> JsonObject | None:
         """Create the object; None if its name is taken or its namespace is going away."""
         try:
             return await self.client.create(kind, obj, self._manager)
@@ -215,11 +214,11 @@ class Writer:
                 return None
             raise
 
-    async def apply(self, kind: ResourceKind, obj: JsonObject) -> JsonObject:
+    async def apply(self, kind: KindName, obj: JsonObject) -> JsonObject:
         """Create the object or bring its fields to these values."""
         return await self.client.apply(kind, obj, self._manager)
 
-    async def patch(self, kind: ResourceKind, obj: JsonObject, change: JsonObject) -> JsonObject | None:
+    async def patch(self, kind: KindName, obj: JsonObject, change: JsonObject) -> JsonObject | None:
         """Change exactly this version of the object; None if it is gone or another one by now."""
         metadata = obj["metadata"]
         try:
@@ -236,7 +235,7 @@ class Writer:
                 return None
             raise
 
-    async def delete(self, kind: ResourceKind, obj: JsonObject, *, grace_seconds: int | None = None) -> None:
+    async def delete(self, kind: KindName, obj: JsonObject, *, grace_seconds: int | None = None) -> None:
         """Delete exactly this object, if it is still there."""
         metadata = obj["metadata"]
         try:
@@ -265,12 +264,12 @@ class Writer:
         await self.client.create(kind, binding, self._manager)
         return {**pod, "spec": {**pod["spec"], "nodeName": node}}
 
-    async def event(self, kind: ResourceKind, obj: JsonObject, reason: str, message: str, *, warning: bool) -> None:
+    async def event(self, kind: KindName, obj: JsonObject, reason: str, message: str, *, warning: bool) -> None:
         """Report something about an object; a repetition is not reported again."""
         metadata, now = obj["metadata"], now_text()
         key = Key(metadata.get("namespace") or "default", metadata["name"])
         about = {
-            "apiVersion": api_version(kind),
+            "apiVersion": kind.api_version,
             "kind": kind.kind,
             "namespace": key.namespace,
             "name": key.name,

@@ -12,9 +12,9 @@ from aim_domain import kinds
 from aim_local.actors.runtime import Informer
 from aim_local.demo.summary import Mood, Summary, summarise
 from controller_runtime import JsonObject, Key, KubeClient
-from controller_runtime.kube.kinds import ResourceKind
+from controller_runtime.api.kind_name import KindName
 
-PREDICATES: Final[tuple[ResourceKind, ...]] = (
+PREDICATES: Final[tuple[KindName, ...]] = (
     kinds.AIM_SERVICE,
     kinds.AIM_MODEL,
     kinds.AIM_SERVICE_TEMPLATE,
@@ -27,7 +27,7 @@ PREDICATES: Final[tuple[ResourceKind, ...]] = (
     kinds.HTTP_ROUTE,
 )
 """Kinds of which each object in the demo's namespace has a line, from cause to effect."""
-COUNTED: Final[tuple[ResourceKind, ...]] = (
+COUNTED: Final[tuple[KindName, ...]] = (
     kinds.AIM_CLUSTER_MODEL_SOURCE,
     kinds.AIM_CLUSTER_MODEL,
     kinds.AIM_CLUSTER_SERVICE_TEMPLATE,

@@ -27,8 +27,8 @@ from aim_local.node.platform import NodePlatform
 from aim_local.stack import ClusterKind, Stack, StackSettings
 from aim_local.supervision.process import Row
 from controller_runtime import JsonObject, Key, KubeClient, dumps, loads
+from controller_runtime.api.kind_name import KindName
 from controller_runtime.kube.config import from_kubeconfig
-from controller_runtime.kube.kinds import ResourceKind
 from controller_runtime.log.wire.messages import new_traceparent
 from controller_runtime.telemetry import tracing
 
@@ -41,7 +41,7 @@ _MANAGER: Final = "kubectl"
 class Manifest:
     """One object to apply."""
 
-    kind: ResourceKind
+    kind: KindName
     body: JsonObject
 
     def __str__(self) -> str:

@@ -17,7 +17,6 @@ from controller_runtime import (
     dumps,
     load_connection,
     object_path,
-    resource_name,
 )
 
 FIELD_MANAGER: Final = "aim-downloader"
@@ -55,7 +54,7 @@ class StatusReporter:
             "patch",
             "PATCH",
             self._path,
-            resource_name(AIM_ARTIFACT),
+            AIM_ARTIFACT.resource,
             {"fieldManager": FIELD_MANAGER},
             dumps(body),
             MERGE_PATCH,

@@ -1,7 +1,8 @@
-"""Names of kinds, for what needs no model of them. Imports nothing heavy (FW-684, FW-735)."""
+"""Names of kinds and their paths at the API; what needs no model imports nothing heavy for them (FW-684, FW-735)."""
 
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import quote
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,36 @@ class KindName:
 
     def __str__(self) -> str:
         return self.kind
+
+
+def collection_path(kind: KindName, namespace: str | None) -> str:
+    """URL path of the kind's objects; all namespaces when none is given."""
+    root = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
+    if namespace is None:
+        return f"{root}/{kind.plural}"
+    if not kind.namespaced:
+        raise ValueError(f"{kind.kind} is cluster-scoped, but namespace {namespace!r} was given")
+    return f"{root}/namespaces/{_segment(kind, 'namespace', namespace)}/{kind.plural}"
+
+
+def object_path(kind: KindName, name: str, namespace: str | None, subresource: str | None = None) -> str:
+    """URL path of one object or of its subresource.
+
+    Raises:
+        ValueError: the name is none, or the namespace does not fit the kind's scope. Without a name the path
+            would address the whole collection, which for a delete is a catastrophe.
+    """
+    if kind.namespaced and not namespace:
+        raise ValueError(f"{kind.kind} {name}: a namespaced kind needs a namespace")
+    path = f"{collection_path(kind, namespace)}/{_segment(kind, 'name', name)}"
+    return f"{path}/{subresource}" if subresource else path
+
+
+def _segment(kind: KindName, role: str, text: str) -> str:
+    # Dots are removed from paths together with the segment before them, on our side as on that of any proxy.
+    if text in {"", ".", ".."}:
+        raise ValueError(f"{kind.kind}: {text!r} is not a {role}")
+    return quote(text, safe="")
 
 
 POD: Final = KindName("", "v1", "Pod", "pods", True, ("po",))

@@ -11,12 +11,12 @@ from enum import StrEnum
 from types import TracebackType
 from typing import Final, Generic, Self, TypedDict, TypeVar, Unpack, final
 
+from controller_runtime.api.kind_name import KindName, collection_path, object_path
 from controller_runtime.json import JsonObject, dumps, loads
 from controller_runtime.kinds import POD
 from controller_runtime.kube.config import Connection
 from controller_runtime.kube.errors import status_error
 from controller_runtime.kube.guard import WriteGuard, seconds_to_write
-from controller_runtime.kube.kinds import ResourceKind, api_version, collection_path, object_path, resource_name
 from controller_runtime.kube.refusals import Refusals
 from controller_runtime.kube.transport import (
     Request,
@@ -307,27 +307,27 @@ class KubeClient:
         return loads(await self._transport.call(Request("version", "GET", "/version", "version")))
 
     async def get(
-        self, kind: ResourceKind, name: str, namespace: str | None = None, *, subresource: str | None = None
+        self, kind: KindName, name: str, namespace: str | None = None, *, subresource: str | None = None
     ) -> JsonObject:
         """Read one object, fresh from the store."""
         return await self._send("get", "GET", kind, object_path(kind, name, namespace, subresource))
 
-    async def get_metadata(self, kind: ResourceKind, name: str, namespace: str | None = None) -> JsonObject:
+    async def get_metadata(self, kind: KindName, name: str, namespace: str | None = None) -> JsonObject:
         """Read the metadata of one object: the rest, such as the data of a Secret, stays in the API server (FW-096)."""
         path = object_path(kind, name, namespace, None)
-        request = Request("get", "GET", path, resource_name(kind), accept=_METADATA_ALONE, urgent=self._urgent)
+        request = Request("get", "GET", path, kind.resource, accept=_METADATA_ALONE, urgent=self._urgent)
         metadata: JsonObject = loads(await self._transport.call(request))["metadata"]
         return metadata
 
     async def list(
-        self, kind: ResourceKind, namespace: str | None = None, **options: Unpack[ListOptions]
+        self, kind: KindName, namespace: str | None = None, **options: Unpack[ListOptions]
     ) -> ObjectPage[JsonObject]:
         """Read one page of a collection; all of it unless limited."""
         return await self.list_in_form(kind, lambda obj: obj, namespace, **options)
 
     async def list_in_form(
         self,
-        kind: ResourceKind,
+        kind: KindName,
         form: Callable[[JsonObject], T],
         namespace: str | None = None,
         **options: Unpack[ListOptions],
@@ -341,7 +341,7 @@ class KubeClient:
             limit=options.get("limit"),
             **{"continue": options.get("continue_token")},
         )
-        path, resource = collection_path(kind, namespace), resource_name(kind)
+        path, resource = collection_path(kind, namespace), kind.resource
         body = await self._transport.call(Request("list", "GET", path, resource, parameters, urgent=self._urgent))
         items: list[T] = []
         try:
@@ -356,7 +356,7 @@ class KubeClient:
     @asynccontextmanager
     async def watch(
         self,
-        kind: ResourceKind,
+        kind: KindName,
         namespace: str | None = None,
         *,
         resource_version: str,
@@ -382,16 +382,14 @@ class KubeClient:
             sendInitialEvents="true" if send_initial_events else None,
             resourceVersionMatch=VersionMatch.NOT_OLDER_THAN if send_initial_events else None,
         )
-        request = Request("watch", "GET", collection_path(kind, namespace), resource_name(kind), parameters)
+        request = Request("watch", "GET", collection_path(kind, namespace), kind.resource, parameters)
         async with (
             self._transport.stream(request, timeout_seconds + grace) as chunks,
             aclosing(_events(str(request), chunks)) as events,
         ):
             yield events
 
-    async def create(
-        self, kind: ResourceKind, obj: JsonObject, field_manager: str, *, dry_run: bool = False
-    ) -> JsonObject:
+    async def create(self, kind: KindName, obj: JsonObject, field_manager: str, *, dry_run: bool = False) -> JsonObject:
         """POST a new object (FW-410). Not repeated: the second try of a success would be AlreadyExists.
 
         Args:
@@ -408,7 +406,7 @@ class KubeClient:
             idempotent=False,
         )
 
-    async def replace(self, kind: ResourceKind, obj: JsonObject, field_manager: str) -> JsonObject:
+    async def replace(self, kind: KindName, obj: JsonObject, field_manager: str) -> JsonObject:
         """PUT an object, guarded by the ``metadata.resourceVersion`` it carries."""
         return await self._send(
             "update",
@@ -422,7 +420,7 @@ class KubeClient:
 
     async def apply(
         self,
-        kind: ResourceKind,
+        kind: KindName,
         obj: JsonObject,
         field_manager: str,
         *,
@@ -442,7 +440,7 @@ class KubeClient:
 
     async def merge_patch(
         self,
-        kind: ResourceKind,
+        kind: KindName,
         name: str,
         namespace: str | None,
         patch: JsonObject,
@@ -471,7 +469,7 @@ class KubeClient:
 
     async def json_patch(
         self,
-        kind: ResourceKind,
+        kind: KindName,
         name: str,
         namespace: str | None,
         operations: Sequence[JsonObject],
@@ -493,7 +491,7 @@ class KubeClient:
 
     async def delete(
         self,
-        kind: ResourceKind,
+        kind: KindName,
         name: str,
         namespace: str | None = None,
         *,
@@ -552,7 +550,7 @@ class KubeClient:
         self,
         verb: str,
         method: str,
-        kind: ResourceKind,
+        kind: KindName,
         path: str,
         parameters: dict[str, str] | None = None,
         *,
@@ -564,7 +562,7 @@ class KubeClient:
             verb,
             method,
             path,
-            resource_name(kind),
+            kind.resource,
             parameters or {},
             None if body is None else dumps(body),
             content_type,
@@ -579,13 +577,13 @@ def _present(**parameters: object) -> dict[str, str]:
     return {name: str(value) for name, value in parameters.items() if value not in {None, ""}}
 
 
-def _path_of(kind: ResourceKind, obj: JsonObject, subresource: str | None = None) -> str:
+def _path_of(kind: KindName, obj: JsonObject, subresource: str | None = None) -> str:
     metadata = obj["metadata"]
     return object_path(kind, metadata["name"], metadata.get("namespace"), subresource)
 
 
-def _complete(kind: ResourceKind, item: JsonObject) -> JsonObject:
-    item.setdefault("apiVersion", api_version(kind))
+def _complete(kind: KindName, item: JsonObject) -> JsonObject:
+    item.setdefault("apiVersion", kind.api_version)
     item.setdefault("kind", kind.kind)
     return item
 

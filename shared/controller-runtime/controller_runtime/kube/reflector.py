@@ -22,13 +22,12 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar, final
 
 import structlog
 
-from controller_runtime.api.kind_name import DEFINITION
+from controller_runtime.api.kind_name import DEFINITION, KindName
 from controller_runtime.api.meta import Identity, ObjectKey
 from controller_runtime.backoff import Backoff
 from controller_runtime.json import JsonObject
 from controller_runtime.kube.client import WATCH_GRACE, KubeClient, WatchEvent, WatchEventType
 from controller_runtime.kube.errors import ApiError, KubeError
-from controller_runtime.kube.kinds import ResourceKind, resource_name
 from controller_runtime.kube.reflector_state import (
     Bookmark,
     Delete,
@@ -139,7 +138,7 @@ class Reflector(Generic[T]):
     def __init__(
         self,
         client: KubeClient,
-        kind: ResourceKind,
+        kind: KindName,
         form: Callable[[JsonObject], T],
         namespace: str | None = None,
         *,
@@ -388,7 +387,7 @@ class Reflector(Generic[T]):
 
     @property
     def _definition(self) -> str:
-        return f"metadata.name={resource_name(self._kind)}"
+        return f"metadata.name={self._kind.resource}"
 
     def _restart(self, listed: ListComplete[T], floor: str) -> tuple[Event[T], ...]:
         rewound = is_older(listed.resource_version, floor)
@@ -416,9 +415,7 @@ class Reflector(Generic[T]):
             async with asyncio.timeout(self._settings.opening):
                 self._stream = await self._watch.enter_async_context(watch)
         except TimeoutError as error:
-            raise KubeError(
-                f"watch {resource_name(self._kind)}: not opened within {self._settings.opening:g} s"
-            ) from error
+            raise KubeError(f"watch {self._kind.resource}: not opened within {self._settings.opening:g} s") from error
         self._watches += 1
         self._watch_opened, self._watch_events = time.monotonic(), 0
         self._state = Watching(version)
@@ -474,7 +471,7 @@ class Reflector(Generic[T]):
         self._state = Ready(self._floor)
         lived = time.monotonic() - self._watch_opened
         if self._watch_events == 0 and lived < self._settings.min_watch_seconds:
-            self._failed(KubeError(f"watch {resource_name(self._kind)}: ended by the server after {lived:.3f} s"))
+            self._failed(KubeError(f"watch {self._kind.resource}: ended by the server after {lived:.3f} s"))
         else:
             self._failures, self._last_error = 0, None
 
@@ -489,7 +486,7 @@ class Reflector(Generic[T]):
     def _log_failure(self, error: Exception, failures: int, delay: float) -> None:
         _log.warning(
             "list or watch failed; retrying",
-            resource=resource_name(self._kind),
+            resource=self._kind.resource,
             error=str(error),
             failures=failures,
             beside_a_watch=isinstance(self._state, Watching),

@@ -15,11 +15,11 @@ from enum import Enum
 from itertools import chain
 from typing import Generic, NamedTuple, TypeAlias, TypeVar, final
 
+from controller_runtime.api.kind_name import KindName
 from controller_runtime.api.meta import Identity, ObjectKey, version_of
 from controller_runtime.json import JsonObject
 from controller_runtime.kube.client import VersionMatch, WatchEvent, WatchEventType
 from controller_runtime.kube.errors import ApiError, KubeError
-from controller_runtime.kube.kinds import ResourceKind, api_version
 
 T = TypeVar("T")
 
@@ -241,7 +241,7 @@ def is_older(version: str, than: str) -> bool:
 class KnownVersions:
     """Names, UIDs and versions of the objects reported so far: enough to notice what vanished."""
 
-    def __init__(self, kind: ResourceKind) -> None:
+    def __init__(self, kind: KindName) -> None:
         self._kind = kind
         self._objects: dict[ObjectKey, Identity] = {}
 
@@ -290,4 +290,4 @@ class KnownVersions:
         metadata = {"name": last.key.name, "uid": last.uid, "resourceVersion": last.resource_version}
         if last.key.namespace:
             metadata["namespace"] = last.key.namespace
-        return {"apiVersion": api_version(self._kind), "kind": self._kind.kind, "metadata": metadata}
+        return {"apiVersion": self._kind.api_version, "kind": self._kind.kind, "metadata": metadata}

@@ -12,14 +12,13 @@ from typing import Final, final
 
 from controller_runtime.kinds import SECRET
 from controller_runtime.kube.errors import ApiError
-from controller_runtime.kube.kinds import resource_name
 
 _LASTING: Final = 600.0
 """Seconds after which what was not asked again is forgotten."""
 _MOST: Final = 64
 _WHO: Final = re.compile(r'User "[^"]*" cannot \S+ resource "[^"]*"')
 _NAMESPACE: Final = re.compile(r"/namespaces/([^/]+)/")
-_SECRETS: Final = resource_name(SECRET)
+_SECRETS: Final = SECRET.resource
 _UNDECLARED: Final = "field not declared in schema"
 
 

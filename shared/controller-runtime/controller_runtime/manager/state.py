@@ -7,7 +7,6 @@ from typing import Final, TypeAlias
 
 from controller_runtime.json import JsonObject
 from controller_runtime.kube.errors import ApiError
-from controller_runtime.kube.kinds import resource_name
 from controller_runtime.kube.refusals import AccessRequest
 from controller_runtime.log.broker.connection import ConnectionState
 from controller_runtime.log.cache.feed import PartStatus
@@ -87,7 +86,7 @@ class ServiceState:
 
     def _troubles_of_watches(self, current: Iterable[tuple[AccessRequest, ApiError]]) -> Iterable[Trouble]:
         definition = self.process.definition
-        optional = [resource_name(part.kind) for part in (*definition.consumes, *definition.publishes) if part.optional]
+        optional = [part.kind.resource for part in (*definition.consumes, *definition.publishes) if part.optional]
         wanted = permissions(definition)
         of_roles = {(one.group, one.resource) for one in wanted if one.where is Where.SYSTEM_NAMESPACE}
         return of_refusals(current, optional=optional, of_roles=of_roles)

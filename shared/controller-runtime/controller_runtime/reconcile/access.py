@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from controller_runtime.kube.kinds import ResourceKind
+from controller_runtime.api.kind_name import KindName
 from controller_runtime.log.wire.part import Part
 from controller_runtime.reconcile.plan import Plan, Verb, WriteMode
 
@@ -53,7 +53,7 @@ class Access:
 
 
 def access(
-    kind: ResourceKind, *verbs: ApiVerb, subresource: str = "", name: str = "", where: Where = Where.CLUSTER
+    kind: KindName, *verbs: ApiVerb, subresource: str = "", name: str = "", where: Where = Where.CLUSTER
 ) -> Access:
     """What is done to a kind, or to a subresource of it."""
     resource = f"{kind.plural}/{subresource}" if subresource else kind.plural

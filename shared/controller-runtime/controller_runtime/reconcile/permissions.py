@@ -7,7 +7,6 @@ from typing import Any, Final
 from controller_runtime.api.kind_name import DEFINITION
 from controller_runtime.api.meta import Kind
 from controller_runtime.kinds import EVENT, LEASE, NAMESPACE
-from controller_runtime.kube.kinds import resource_name
 from controller_runtime.log.history.facts import FACTS
 from controller_runtime.log.wire.part import Part
 from controller_runtime.reconcile.access import Access, ApiVerb, Where, Writes, access
@@ -60,7 +59,7 @@ def _watched(part: Part[Any]) -> Iterator[Access]:
     name = _only_name(part)
     yield access(part.kind, ApiVerb.LIST, ApiVerb.WATCH, name=name)
     if part.optional:
-        yield access(DEFINITION, ApiVerb.LIST, ApiVerb.WATCH, name=resource_name(part.kind))
+        yield access(DEFINITION, ApiVerb.LIST, ApiVerb.WATCH, name=part.kind.resource)
 
 
 def _reconciled(reconciler: Reconciler[Any]) -> Iterator[Access]:
