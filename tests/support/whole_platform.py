@@ -147,7 +147,7 @@ def _another_version(obj: JsonObject) -> JsonObject:
 
 @functools.cache
 def _cache(name: str) -> BuiltCache:
-    """The cache of a service, made once: whoever changes it puts back what was there."""
+    """The cache of a service, made once: a test that changes it puts back what was there."""
     service = next(one for one in SERVICES if one.name == name)
     known = {(part.kind.api_version, part.kind.kind) for part in service.consumes}
     every = [*_SURROUNDINGS, *objects().values()]

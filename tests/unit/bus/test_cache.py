@@ -113,7 +113,7 @@ def test_another_uid_is_a_deletion_and_a_creation(cache: Cache, part: Part[Resou
 def test_a_uid_that_was_replaced_comes_back_by_a_later_word_of_the_bus_alone(
     cache: Cache, part: Part[Resource]
 ) -> None:
-    """Somebody else had put a message of another UID in the place of a publisher's, and the publisher repaired it."""
+    """Another client put a message of another UID in the place of a publisher's, and the publisher repaired it."""
     real = entry_of(part, widget("a", "real", 5), 1)
     cache.put(real, 0)
     cache.put(entry_of(part, widget("a", "forged", 5), 3), 0)

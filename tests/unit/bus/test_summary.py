@@ -179,5 +179,5 @@ def test_whatever_happens_a_summary_shows_the_same_as_one_made_anew_and_tells_of
         if reads:
             shown = cache.summary(latest, "all")
             assert set(shown) == set(last_colour(set(present.values())))
-            assert reported or shown == read, "whoever read it before was not told"
+            assert reported or shown == read, "a reader of the former value is enqueued"
             read, reported = shown, False

@@ -178,8 +178,8 @@ async def test_an_outcome_that_is_none_and_a_type_that_is_not_declared_concern_n
         return ["not an object"]  # type: ignore[return-value]  # that is the bug
 
     async with EffectHost("discovery", [declared("inspect", 16)], {"inspect": broken}, facts) as running:
-        with pytest.raises(KeyError, match="nobody-knows"):
-            running.submit(ask("nobody-knows", "image:1"), OWNER)
+        with pytest.raises(KeyError, match="undeclared"):
+            running.submit(ask("undeclared", "image:1"), OWNER)
         running.submit(ask("inspect", "image:1"), OWNER)
         fact = await facts.next()
     assert fact.error is not None

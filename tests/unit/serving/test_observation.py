@@ -418,7 +418,7 @@ def test_readiness_waits_a_moment_for_what_is_only_seen_later(late: str) -> None
     assert overall(after(2)) == "Starting"
     crashing = predictor_pod("Running", ready=False, containers=[waiting("kserve-container", "CrashLoopBackOff")])
     reported = after(1, crashing).status if late == "pods" else None
-    assert late == "route" or reported is not None, "what is wrong is told at once"
+    assert late == "route" or reported is not None, "a fault is reported at once"
 
 
 def _new_service(age: float, reported: str | None = None) -> JsonObject:
@@ -445,7 +445,7 @@ def test_a_new_workload_is_reported_with_its_pods(reported: str | None) -> None:
     assert condition_of(after(5), "InferenceServicePodsReady") == ("False", "NoPods")
     assert after(1, predictor_pod("Running", ready=True)).status is None, "the InferenceService is not yet"
     refused = predictor_pod("Pending", containers=[waiting("kserve-container", "InvalidImageName")])
-    assert after(1, refused).status is not None, "what is wrong is told at once"
+    assert after(1, refused).status is not None, "a fault is reported at once"
 
 
 @pytest.mark.spec("SV-300")
