@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 import nats.errors
 import structlog
-from nats.aio.client import Client
+from nats.aio.client import Client, Srv
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription as ClientSubscription
 
@@ -70,10 +70,11 @@ def is_news(record: logging.LogRecord) -> bool:
 
 
 class BrokerClient(Client):
-    """The library's client, but for two things.
+    """The library's client, but for three things.
 
-    Of headers it looks at each character of each name, every time. And where a broker offers no TLS it goes on in plain
-    text, credentials first, whatever the URL says (FW-587).
+    Of headers it looks at each character of each name, every time. Where a broker offers no TLS it goes on in plain
+    text, credentials first, whatever the URL says (FW-587). And an attempt to reconnect that fails after the broker has
+    accepted the connection leaves it open (FW-864).
 
     Args:
         needs_tls: a CA is named, so TLS is meant.
@@ -82,6 +83,13 @@ class BrokerClient(Client):
     def __init__(self, *, needs_tls: bool) -> None:
         super().__init__()
         self._needs_tls = needs_tls
+
+    async def _connect_to_server(self, s: Srv) -> None:
+        # The transport takes the new connection in place of the former one. Not awaited: with TLS a broker that does
+        # not answer would hold up the next attempt by 30 s.
+        if self._transport is not None:
+            self._transport.close()  # type: ignore[no-untyped-call]
+        await super()._connect_to_server(s)
 
     def _connect_command(self) -> bytes:
         # The last moment before anything is sent; the greeting of the broker has been read.

@@ -1,0 +1,53 @@
+"""What a connection leaves behind at a broker that takes connections and does not answer."""
+
+import asyncio
+
+import pytest
+from support.nats import eventually
+
+from aim_local.ports import HOST
+from controller_runtime.log.broker.connection import BusSettings, connect
+
+INFO = b'INFO {"server_id":"A","version":"2.12.0","max_payload":1048576,"headers":true,"jetstream":true}\r\n'
+
+
+class SilentBroker:
+    """Welcomes the first client, drops it, and lets all later ones wait for a greeting that is no greeting.
+
+    Attributes:
+        taken: connections after the first.
+        ended: how many of them the client has closed.
+    """
+
+    def __init__(self) -> None:
+        self.greeted = self.taken = self.ended = 0
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection."""
+        try:
+            if not self.greeted:
+                self.greeted = 1
+                writer.write(INFO)
+                await reader.readuntil(b"PING\r\n")
+                writer.write(b"PONG\r\n")
+                await writer.drain()
+                return
+            self.taken += 1
+            writer.write(b"-ERR 'not yet'\r\n")
+            while await reader.read(1024):
+                pass
+            self.ended += 1
+        except ConnectionError:
+            self.ended += 1
+        finally:
+            writer.close()
+
+
+@pytest.mark.spec("FW-864")
+async def test_an_attempt_that_failed_leaves_no_connection() -> None:
+    broker = SilentBroker()
+    server = await asyncio.start_server(broker.serve, HOST, 0)
+    port = server.sockets[0].getsockname()[1]
+    async with server, connect(BusSettings.of_urls(f"nats://{HOST}:{port}", "test")), asyncio.timeout(30):
+        await eventually(lambda: broker.taken >= 4, "four attempts")
+        await eventually(lambda: broker.ended >= broker.taken - 1, "all but the last are closed", 1)
