@@ -17,8 +17,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import trustme
 
 from aim_local.nats import NatsServer, server_config
+from aim_local.ports import HOST
 from controller_runtime.log.broker.connection import BusConnection, BusSettings, connect
 from controller_runtime.log.broker.streams import StreamLimits, ensure_streams
 from controller_runtime.log.wire.subjects import Layout
@@ -49,6 +51,21 @@ def settings_for(url: str, name: str = "test") -> BusSettings:
 def connected(url: str, name: str = "test") -> AbstractAsyncContextManager[BusConnection]:
     """A connection to a server."""
     return connect(settings_for(url, name))
+
+
+def served_with_tls(folder: Path, trusted: Path) -> str:
+    """The broker's settings for TLS.
+
+    Args:
+        folder: where its files go.
+        trusted: where the authority's certificate goes.
+    """
+    authority, crt, key = trustme.CA(), folder / "tls.crt", folder / "tls.key"
+    certificate = authority.issue_cert(HOST)
+    authority.cert_pem.write_to_path(str(trusted))
+    certificate.cert_chain_pems[0].write_to_path(str(crt))
+    certificate.private_key_pem.write_to_path(str(key))
+    return f'tls {{ cert_file: "{crt}", key_file: "{key}" }}'
 
 
 async def eventually(

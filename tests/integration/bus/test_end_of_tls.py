@@ -5,11 +5,9 @@ import logging
 from pathlib import Path
 
 import pytest
-import trustme
-from support.nats import eventually
+from support.nats import eventually, served_with_tls
 
 from aim_local.nats import NatsServer
-from aim_local.ports import HOST
 from controller_runtime.log.broker.connection import BusSettings, connect
 
 
@@ -17,13 +15,8 @@ from controller_runtime.log.broker.connection import BusSettings, connect
 async def test_the_end_of_a_connection_with_tls_is_no_news_and_all_else_is(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    ca, crt, key = (tmp_path / name for name in ("ca.crt", "tls.crt", "tls.key"))
-    authority = trustme.CA()
-    served = authority.issue_cert(HOST)
-    authority.cert_pem.write_to_path(str(ca))
-    served.cert_chain_pems[0].write_to_path(str(crt))
-    served.private_key_pem.write_to_path(str(key))
-    async with NatsServer(extra_config=f'tls {{ cert_file: "{crt}", key_file: "{key}" }}') as server:
+    ca = tmp_path / "ca.crt"
+    async with NatsServer(extra_config=served_with_tls(tmp_path, ca)) as server:
         settings = BusSettings.of_urls(server.url.replace("nats:", "tls:"), "test", ca_file=ca)
         async with connect(settings) as bus, asyncio.timeout(30):
             session = await bus.wait_connected()

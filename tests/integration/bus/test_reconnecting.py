@@ -1,11 +1,16 @@
-"""What a connection leaves behind at a broker that takes connections and does not answer."""
+"""Reconnecting away from a broker that does not answer."""
 
 import asyncio
+import os
+import signal
+from pathlib import Path
 
 import pytest
-from support.nats import eventually
+from support.nats import eventually, served_with_tls
 
+from aim_local.nats import NatsServer
 from aim_local.ports import HOST
+from controller_runtime.log.broker import connection
 from controller_runtime.log.broker.connection import BusSettings, connect
 
 INFO = b'INFO {"server_id":"A","version":"2.12.0","max_payload":1048576,"headers":true,"jetstream":true}\r\n'
@@ -51,3 +56,24 @@ async def test_an_attempt_that_failed_leaves_no_connection() -> None:
     async with server, connect(BusSettings.of_urls(f"nats://{HOST}:{port}", "test")), asyncio.timeout(30):
         await eventually(lambda: broker.taken >= 4, "four attempts")
         await eventually(lambda: broker.ended >= broker.taken - 1, "all but the last are closed", 1)
+
+
+@pytest.mark.spec("FW-864")
+async def test_a_broker_that_hangs_holds_up_no_connection_to_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "_PING_INTERVAL", 0.2)
+    trusted = tmp_path / "ca.crt"
+    served = served_with_tls(tmp_path, trusted)
+    async with NatsServer(extra_config=served) as first, NatsServer(extra_config=served) as second:
+        await second.kill()
+        urls = f"{first.url},{second.url}".replace("nats:", "tls:")
+        async with connect(BusSettings.of_urls(urls, "test", ca_file=trusted)) as bus, asyncio.timeout(20):
+            session = await bus.wait_connected()
+            await second.start()
+            os.kill(first.pid, signal.SIGSTOP)
+            try:
+                await bus.wait_lost(session)
+                assert await bus.wait_connected() == session + 1
+            finally:
+                os.kill(first.pid, signal.SIGCONT)

@@ -18,6 +18,7 @@ import structlog
 from nats.aio.client import Client, Srv
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription as ClientSubscription
+from nats.aio.transport import TcpTransport
 
 from controller_runtime.json import JsonObject, dumps, loads
 from controller_runtime.log.broker.address import (
@@ -73,8 +74,8 @@ class BrokerClient(Client):
     """The library's client, but for three things.
 
     Of headers it looks at each character of each name, every time. Where a broker offers no TLS it goes on in plain
-    text, credentials first, whatever the URL says (FW-587). And an attempt to reconnect that fails after the broker has
-    accepted the connection leaves it open (FW-864).
+    text, credentials first, whatever the URL says (FW-587). And to reconnect it waits for the lost broker to close
+    the connection, and leaves those of failed attempts open (FW-864).
 
     Args:
         needs_tls: a CA is named, so TLS is meant.
@@ -84,12 +85,19 @@ class BrokerClient(Client):
         super().__init__()
         self._needs_tls = needs_tls
 
+    async def _attempt_reconnect(self) -> None:
+        self._abort_connection()
+        await super()._attempt_reconnect()
+
     async def _connect_to_server(self, s: Srv) -> None:
-        # The transport takes the new connection in place of the former one. Not awaited: with TLS a broker that does
-        # not answer would hold up the next attempt by 30 s.
-        if self._transport is not None:
-            self._transport.close()  # type: ignore[no-untyped-call]
+        # The transport takes the new connection in place of the former one.
+        self._abort_connection()
         await super()._connect_to_server(s)
+
+    def _abort_connection(self) -> None:
+        # To close TLS takes an answer, for which asyncio waits 30 s: longer than it takes until another broker leads.
+        if isinstance(self._transport, TcpTransport) and (writer := self._transport._io_writer) is not None:
+            writer.transport.abort()
 
     def _connect_command(self) -> bytes:
         # The last moment before anything is sent; the greeting of the broker has been read.
