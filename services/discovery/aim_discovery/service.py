@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar
 
 from aim_discovery import SERVICE_NAME
 from aim_discovery.image_effects import IMAGE_INSPECTION, PULL_SECRETS, open_clients
+from aim_discovery.models.expectation import UNUSABLE
 from aim_discovery.models.inspection import RetrySchedule
 from aim_discovery.models.reconcile import ModelReconcile
 from aim_discovery.node_taint import NODE_TAINT, reconcile_node
@@ -71,6 +72,7 @@ from controller_runtime import (
     Verb,
     View,
     WatchMapping,
+    ready_words,
     writes,
 )
 from controller_runtime.core import Job, Namespace
@@ -82,8 +84,9 @@ def _of_model(model: Model) -> tuple[object, ...]:
 
 
 def _of_template(template: Template) -> tuple[object, ...]:
-    metadata = template.metadata
-    return (template.spec, template.status.status, metadata.labels, metadata.owner_references)
+    metadata, status = template.metadata, template.status
+    quoted = ready_words(status.conditions) if status.status in UNUSABLE else ""
+    return (template.spec, status.status, quoted, metadata.labels, metadata.owner_references)
 
 
 def _of_namespace(namespace: Namespace) -> bool:

@@ -30,7 +30,7 @@ from aim_serving.indexes import (
     MODELS_BY_IMAGE,
     canonical_image,
 )
-from aim_serving.references import Model, is_ready, name_of, own_words
+from aim_serving.references import Model, is_ready, name_of
 from controller_runtime import (
     Category,
     Child,
@@ -44,6 +44,7 @@ from controller_runtime import (
     View,
     WriteMode,
     kind_of,
+    ready_words,
     scoped,
     to_json,
 )
@@ -382,10 +383,12 @@ def _found_component(model: Model, *, in_use: bool) -> Component:
     if status is StatusValue.READY:
         return _model(State.READY, "ModelResolved", f"using {name_of(model)}")
     state, words = _NOT_READY.get(status, (State.PROGRESSING, f"is {status.value}"))
+    unusable = state is State.FAILED or status is StatusValue.NOT_AVAILABLE
+    message = f"{name_of(model)} {words}{ready_words(model.status.conditions) if unusable else ''}"
     if state is not State.FAILED:
-        return _model(state, "ModelNotReady", f"{name_of(model)} {words}")
+        return _model(state, "ModelNotReady", message)
     # What serves goes on with its template, whatever the image or another template of the model has (SV-219).
-    return _model(State.DEGRADED if in_use else state, "ModelNotReady", f"{name_of(model)} {words}{own_words(model)}")
+    return _model(State.DEGRADED if in_use else state, "ModelNotReady", message)
 
 
 def _model(state: State, reason: str, message: str, result: ModelResult | None = None) -> Component:

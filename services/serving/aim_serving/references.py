@@ -12,7 +12,7 @@ from aim_domain import (
     ResolvedReference,
 )
 from aim_domain.component_names import NO_TEMPLATES_EXPECTED, ComponentName
-from controller_runtime import ParentCondition, Resource, StatusValue, find_condition
+from controller_runtime import Resource, StatusValue, find_condition
 
 Model: TypeAlias = AIMModel | AIMClusterModel
 Template: TypeAlias = AIMServiceTemplate | AIMClusterServiceTemplate
@@ -47,12 +47,6 @@ def names_of(objects: Iterable[Resource]) -> str:
     names = sorted(name_of(obj) for obj in objects)
     more = len(names) - MOST_NAMED
     return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
-def own_words(resource: Model | Template) -> str:
-    """What a failed object says itself, to be appended, which spares a look-up."""
-    ready = find_condition(resource.status.conditions, ParentCondition.READY)
-    return "" if ready is None else f": {ready.reason}: {ready.message}"
 
 
 def expects_no_template(model: Model) -> str:

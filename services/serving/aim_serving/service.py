@@ -40,7 +40,7 @@ from aim_serving.cleanup import finalize
 from aim_serving.gpu import GPU_FREE
 from aim_serving.inference_service import is_restricted
 from aim_serving.reconcile import CONTROLLER, reconcile
-from aim_serving.references import Model, Template, expects_no_template, own_words
+from aim_serving.references import Model, Template, expects_no_template
 from aim_serving.runtime_config import (
     reconcile_cluster_config,
     reconcile_config,
@@ -59,6 +59,7 @@ from controller_runtime import (
     StatusValue,
     Verb,
     find_condition,
+    ready_words,
     writes,
 )
 from controller_runtime.core import HorizontalPodAutoscaler, Namespace
@@ -91,7 +92,7 @@ def _of_template(template: Template) -> tuple[object, ...]:
 
 
 def _complaint(obj: Model | Template) -> str:
-    return "" if obj.status.status in _WITHOUT_COMPLAINT else own_words(obj)
+    return "" if obj.status.status in _WITHOUT_COMPLAINT else ready_words(obj.status.conditions)
 
 
 def _of_artifact(artifact: AIMArtifact) -> tuple[object, ...]:

@@ -35,7 +35,7 @@ from aim_serving.derived_template import (
     owner_reference,
 )
 from aim_serving.indexes import CLUSTER_TEMPLATES_BY_MODEL, TEMPLATES_BY_MODEL, TEMPLATES_BY_OWNER
-from aim_serving.references import Model, Template, expects_no_template, is_ready, name_of, names_of, own_words
+from aim_serving.references import Model, Template, expects_no_template, is_ready, name_of, names_of
 from aim_serving.template_selection import (
     BEST_METRIC,
     BEST_PRECISION,
@@ -66,6 +66,7 @@ from controller_runtime import (
     StatusValue,
     View,
     find_condition,
+    ready_words,
     scoped,
     timestamp,
     to_json,
@@ -677,9 +678,9 @@ def _found_component(template: Template, late: Sequence[Template]) -> Component:
     if status is StatusValue.READY:
         return _template(State.READY, "Resolved", f"using {name_of(template)}")
     state, words = _NOT_READY.get(status, (State.PROGRESSING, f"is {status.value}"))
-    return _template(
-        state, NOT_READY, f"{name_of(template)} {words}{own_words(template) if state is State.FAILED else ''}"
-    )
+    unusable = state is State.FAILED or status is StatusValue.NOT_AVAILABLE
+    quoted = ready_words(template.status.conditions) if unusable else ""
+    return _template(state, NOT_READY, f"{name_of(template)} {words}{quoted}")
 
 
 def _template(state: State, reason: str, message: str, result: TemplateResult | None = None) -> Component:

@@ -9,8 +9,8 @@ from typing import Final, TypeAlias
 
 from aim_domain import DEFAULT_GPU_RESOURCE, GpuRequirements, Overrides, Precision, Profile, ProfileMetadata, gpu_rank
 from aim_serving.containers import CanonicalHardware, canonical_hardware
-from aim_serving.references import Template, is_ready, name_of, own_words
-from controller_runtime import ParentCondition, StatusValue, find_condition
+from aim_serving.references import Template, is_ready, name_of
+from controller_runtime import ParentCondition, StatusValue, find_condition, ready_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +310,7 @@ def _reason(template: Template, traits: Traits, why: Rejection, criteria: Criter
     if why is Rejection.RANK:
         return f"comes after the others ({_like(traits)})"
     status = str(traits.status) or "without status"
-    return f"is {status}{own_words(template) if why in _WITH_OWN_WORDS else ''}"
+    return f"is {status}{ready_words(template.status.conditions) if why in _WITH_OWN_WORDS else ''}"
 
 
 def _contradictions(traits: Traits, wanted: Overrides, criteria: Criteria) -> Iterable[str]:

@@ -28,6 +28,7 @@ from .api.meta import ObjectMeta as ObjectMeta
 from .api.meta import OwnerReference as OwnerReference
 from .api.meta import Resource as Resource
 from .api.meta import find_condition as find_condition
+from .api.meta import ready_words as ready_words
 from .api.schema import DEFAULTED as DEFAULTED
 from .api.schema import REQUIRED as REQUIRED
 from .api.schema import CelRule as CelRule

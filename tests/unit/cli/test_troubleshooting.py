@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from aim_cli.why.command import REMEDIES
+from aim_cli.why.remedies import REMEDIES
 
 TEXT = (Path(__file__).parents[3] / "docs" / "troubleshooting.md").read_text("utf-8")
 

@@ -14,7 +14,8 @@ import aim_cli
 from aim_cli.cluster.refs import JsonObject, Ref
 from aim_cli.output import safe
 from aim_cli.why.blockers import Search, blockers_of, causes
-from aim_cli.why.command import REMEDIES, answer, lines_of, remedy_of, why
+from aim_cli.why.command import answer, lines_of, why
+from aim_cli.why.remedies import REMEDIES, remedy_of
 from aim_domain import kind_names as kinds
 from aim_domain import labels
 from aim_domain.kind_names import EVENT, GATEWAY, JOB, PERSISTENT_VOLUME_CLAIM, POD, KindName
@@ -387,7 +388,7 @@ def test_from_a_template_over_its_discovery_job_and_its_pod_to_what_happened_las
     assert reported[1:] == [
         "because Event team/discover-t-x.FailedMount: FailedMount: no such secret",
         "do      see whether volume and node fit: kubectl describe pod discover-t-x -n team",
-        "so      Pod team/discover-t-x: ContainerCreating: container c is being started",
+        "so      Pod team/discover-t-x: ContainerCreating: container c is being started (says kubelet)",
         "so      Job team/discover-t: Active: it has not ended yet",
         "so      AIMServiceTemplate team/t: DiscoveryJobReady=False NotYet: DiscoveryJobReady is not yet",
     ]
@@ -601,10 +602,12 @@ def test_a_lost_node_comes_before_what_follows_from_it() -> None:
         "chat",
     )
     assert reported[1].startswith(
-        f"because Pod {TEAM}/chat-x: Ready=False NodeNotReady: its node gpu-1 has stopped reporting"
+        f"because Pod {TEAM}/chat-x: Ready=False NodeNotReady: unreachable: its node gpu-1 has stopped reporting"
     )
     assert "kubectl get nodes" in reported[2]
     forsaken[0]["reason"] = "ContainersNotReady"
+    assert [(one.reason, one.message) for one in blockers_of(POD, pod)] == [("PodsStarting", "running but not ready")]
+    forsaken[0]["status"] = "True"
     assert blockers_of(POD, pod) == ()
 
 

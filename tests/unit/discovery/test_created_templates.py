@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from support.builders import condition
 from support.discovery_cache import DiscoveryCluster, discovery_cluster, model, template
 
 from aim_discovery.models.desired_templates import (
@@ -287,6 +288,21 @@ def test_templates_of_others_count_too() -> None:
     cluster = discovery_cluster(model(discovery=switched_off), foreign)
     cluster.run(MODELS, "qwen")
     assert cluster.value(MODELS, "qwen") == "NotAvailable"
+
+
+@pytest.mark.spec("DI-157")
+@pytest.mark.parametrize(("value", "quoted"), [("NotAvailable", True), ("Failed", True), ("Ready", False)])
+def test_a_model_of_which_no_template_can_be_used_quotes_the_first(value: str, quoted: bool) -> None:
+    ready = condition("Ready", value == "Ready", "GPUNotAvailable", "no node has GPU MI355X")
+    foreign = {**template("mine"), "status": {"status": value, "conditions": [ready]}}
+    switched_off = {"extractMetadata": False, "createServiceTemplates": False}
+    cluster = discovery_cluster(model(discovery=switched_off), foreign)
+    cluster.run(MODELS, "qwen")
+    (reported,) = (
+        one for one in cluster.status(MODELS, "qwen")["conditions"] if one["type"] == "ServiceTemplatesReady"
+    )
+    words = "; AIMServiceTemplate mine: GPUNotAvailable: no node has GPU MI355X"
+    assert reported["message"].endswith(words) is quoted
 
 
 def with_deployment(*others: JsonObject) -> tuple[DiscoveryCluster, str]:

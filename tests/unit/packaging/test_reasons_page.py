@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support.reported_reasons import all_words, reported_reasons
 
-from aim_cli.why.command import REMEDIES
+from aim_cli.why.remedies import REMEDIES
 from aim_domain.kinds import OWN_KINDS
 from aim_packaging.reference import reasons_page
 from aim_packaging.reference.reason_catalogue import CONDITIONS, REASONS

@@ -102,7 +102,7 @@ def test_what_was_never_reported_only_counts() -> None:
     step = STARTING.hold_for(SPAN, since=NOW, over={UNREPORTED: State.PROGRESSING})
     evaluation = seen(JOB, step)
     assert (pods(evaluation), evaluation.status) == (None, StatusValue.PROGRESSING)
-    assert evaluation.conditions[-1].message == "Waiting for Job"
+    assert evaluation.conditions[-1].message == "Waiting for Job: it is running"
     done = seen(Component("Job", State.READY), step)
     assert (done.status, done.conditions[-1].message) == (StatusValue.PROGRESSING, "Waiting for Pods")
 

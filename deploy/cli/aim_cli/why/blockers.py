@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from aim_cli.cluster.refs import Cluster, JsonObject, Ref, ref_of
 from aim_domain import kind_names as resources
@@ -28,15 +28,22 @@ from aim_domain.naming import (
     optional_label_value,
 )
 
+if TYPE_CHECKING:
+    from controller_runtime.core import Pod
+
 _READY: Final = "Ready"
 _SUMMARIES: Final = frozenset({_READY, "ConfigValid", "AuthValid", "DependenciesReachable"})
 """Conditions that repeat what another one says."""
-_STARTING: Final = frozenset({"ContainerCreating", "PodInitializing"})
 _NO_CONTROLLER: Final = "NoController"
 UNPULLED: Final = "FailedToRetrieveImagePullSecret"
 """The kubelet's Event on a pod that names a pull secret which does not exist."""
-_REPORTED_ABOVE: Final = frozenset({"Completed", "Error", *_STARTING})
-"""Ends of a container of which the pod's owner says more."""
+_MANAGERS: Final = "aim-"
+"""How the label of who manages an object begins where the platform does."""
+_KUBELET: Final = "kubelet"
+_REPORTED_ABOVE: Final = frozenset({"PodFailed"})
+"""Ends of a pod of which its owner says more, with what the container printed."""
+_UNBOUND: Final = re.compile(r"unbound immediate PersistentVolumeClaims|available persistent volumes to bind")
+"""What the scheduler says of a pod whose claim has no volume."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +76,8 @@ class Blocker:
         towards: what it is about.
         subject: for a command, the object that it is about, where that is another one.
         derived: whether the object is made from another one, which decides what it holds.
+        service: for a command, the AIMService that was asked about; empty where it was something else.
+        decides: whether `Ready` of the object repeats it.
     """
 
     condition: str
@@ -80,6 +89,8 @@ class Blocker:
     towards: tuple[Towards, ...] = ()
     subject: str = ""
     derived: bool = False
+    service: str = ""
+    decides: bool = False
 
 
 def blockers_of(kind: KindName, obj: JsonObject) -> tuple[Blocker, ...]:
@@ -90,7 +101,8 @@ def blockers_of(kind: KindName, obj: JsonObject) -> tuple[Blocker, ...]:
     untrue = [one for one in _conditions(obj) if one.get("status") != "True" and not _is_note(one)]
     telling = [one for one in untrue if one["type"] not in _SUMMARIES]
     # What a write was answered stands in a summary alone, and is why the component is not there yet.
-    telling = [*_unrepeated(untrue, telling), *_decisive_first(untrue, telling)] or untrue
+    decides = _is_decisive(untrue)
+    telling = [*_unrepeated(untrue, telling), *sorted(telling, key=lambda one: not decides(one))] or untrue
     if not untrue and not (obj.get("status") or {}).get("conditions") and kind in resources.OWN:
         return (Blocker("", "NoStatus", "no status reported yet"),)
     return (
@@ -104,17 +116,25 @@ def blockers_of(kind: KindName, obj: JsonObject) -> tuple[Blocker, ...]:
                 one.get("lastTransitionTime") or "",
                 _manager_of(obj, one["type"]),
                 tuple(_towards(kind, obj, one["type"])),
-                derived=(obj["metadata"].get("labels") or {}).get(labels.ORIGIN) == labels.ORIGIN_AUTO_GENERATED,
+                derived=_is_derived(obj),
+                decides=decides(one),
             )
             for one in telling
         ),
     )
 
 
-def _decisive_first(untrue: list[JsonObject], telling: list[JsonObject]) -> list[JsonObject]:
-    """The condition whose reason `Ready` has decides; the others may follow from it or wait for it."""
-    reasons = {one.get("reason") for one in untrue if one["type"] == _READY}
-    return sorted(telling, key=lambda one: one.get("reason") not in reasons)
+def _is_derived(obj: JsonObject) -> bool:
+    given = obj["metadata"].get("labels") or {}
+    managed = str(given.get(labels.APP_MANAGED_BY) or "").startswith(_MANAGERS)
+    return managed or given.get(labels.ORIGIN) == labels.ORIGIN_AUTO_GENERATED
+
+
+def _is_decisive(untrue: list[JsonObject]) -> Callable[[JsonObject], bool]:
+    """What `Ready` repeats, or what a write was answered, decides; the others may follow from it or wait for it."""
+    ready = next((one for one in untrue if one["type"] == _READY), {})
+    known = {ready.get("reason"), ready.get("message")} - {None, ""}
+    return lambda one: one["type"] in _SUMMARIES or bool(known & {one.get("reason"), one.get("message")})
 
 
 def _unrepeated(untrue: list[JsonObject], telling: list[JsonObject]) -> list[JsonObject]:
@@ -238,6 +258,11 @@ def _pods_of_service(obj: JsonObject) -> Iterable[Towards]:
     yield _labelled(namespace, labels.KSERVE_INFERENCE_SERVICE, inference_service_name(name, namespace))
 
 
+def _pods_of_workload(obj: JsonObject) -> Iterable[Towards]:
+    name, namespace = _key_of(obj)
+    yield _labelled(namespace, labels.KSERVE_INFERENCE_SERVICE, name)
+
+
 def _labelled(namespace: str, label: str, value: str, kind: KindName = POD) -> Search:
     def matches(obj: JsonObject) -> bool:
         return (obj["metadata"].get("labels") or {}).get(label) == value
@@ -320,6 +345,7 @@ _LEADS: Final[Mapping[tuple[str, str], Callable[[JsonObject], Iterable[Towards]]
         ("AIMService", "InferenceServiceReady"): _workload_of_service,
         ("AIMService", "InferenceServicePodsReady"): _pods_of_service,
         ("AIMService", "HTTPRouteReady"): _route_of_service,
+        ("InferenceService", "PredictorReady"): _pods_of_workload,
         ("AIMTemplateCache", "ServiceTemplateReady"): _template_of_cache,
         ("AIMTemplateCache", "ArtifactsReady"): _artifacts_of_cache,
         ("AIMArtifact", "CachePvcReady"): _claim_of_artifact,
@@ -340,29 +366,56 @@ _LEADS: Final[Mapping[tuple[str, str], Callable[[JsonObject], Iterable[Towards]]
 """By kind and condition, what the condition is about."""
 
 
-def _of_pod(pod: JsonObject) -> Iterable[Blocker]:
-    status = pod.get("status") or {}
-    if status.get("phase") == "Succeeded":
+def _of_pod(raw: JsonObject) -> Iterable[Blocker]:
+    """What the platform says of the pod in conditions, and what its Events add where that is little."""
+    # Takes 90 ms to import, which most objects need not pay.
+    from aim_domain.pods.inspect_pods import inspect_pods, is_forsaken, is_unschedulable  # noqa: PLC0415
+    from controller_runtime import State  # noqa: PLC0415
+    from controller_runtime.core import Pod  # noqa: PLC0415
+
+    pod = Pod.model_validate(raw)
+    health = inspect_pods(POD.kind, (pod,))
+    conditions = {one.get("type"): one for one in _conditions(raw)}
+    since = (conditions.get(_READY) or {}).get("lastTransitionTime") or ""
+    pull_secret = tuple(_without_secret(raw))
+    for error in health.errors:
+        if error.reason not in _REPORTED_ABOVE:
+            message = _without_name(error.message, pod.key)
+            yield Blocker("", error.reason, message, since=since, who=_KUBELET, towards=pull_secret)
+    if health.errors or health.state is State.READY:
         return
-    reported = (*_without_secret(pod), *_warnings(POD, pod))
-    containers = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
-    for one in containers:
-        state = one.get("state") or {}
-        stopped = state.get("waiting") or state.get("terminated")
-        if stopped and stopped.get("reason") not in _REPORTED_ABOVE:
-            said = stopped.get("message") or f"container {one['name']} {_ending(stopped)}"
-            since = stopped.get("finishedAt") or ""
-            yield Blocker("", stopped.get("reason") or "Stopped", said, since=since, who="kubelet", towards=reported)
-        elif stopped and stopped.get("reason") in _STARTING:
-            yield Blocker(
-                "", stopped["reason"], f"container {one['name']} is being started", "Unknown", towards=reported
-            )
-    for one in status.get("conditions") or ():
-        if one.get("type") == "PodScheduled" and one.get("status") == "False":
-            since = one.get("lastTransitionTime") or ""
-            reason, message = one.get("reason") or "", one.get("message") or ""
-            yield Blocker("PodScheduled", reason, message, since=since, who="scheduler", towards=reported)
-    yield from _forsaken(pod)
+    message = _without_name(health.message or "", pod.key)
+    if is_unschedulable(pod):
+        scheduled = conditions["PodScheduled"]
+        reason, message = scheduled.get("reason") or "", scheduled.get("message") or ""
+        since, towards = scheduled.get("lastTransitionTime") or "", tuple(_claims_of_pod(pod, message))
+        yield Blocker("PodScheduled", reason, message, since=since, who="scheduler", towards=towards)
+    elif is_forsaken(pod):
+        yield Blocker(_READY, health.reason or "", message, since=since, who="node controller")
+    elif health.state is State.DEGRADED:
+        yield Blocker("", health.reason or "", message, since=since, who=_KUBELET, towards=pull_secret)
+    else:
+        reason, message = _step_of(pod) or (health.reason or "", message)
+        towards = (*pull_secret, *_warnings(POD, raw))
+        yield Blocker("", reason, message, "Unknown", since, _KUBELET, towards)
+
+
+def _step_of(pod: "Pod") -> tuple[str, str] | None:
+    """Which container is not there yet."""
+    for one in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+        if one.state.waiting is not None and one.state.waiting.reason:
+            return one.state.waiting.reason, f"container {one.name} is being started"
+    return None
+
+
+def _without_name(message: str, key: object) -> str:
+    return message.replace(f" of pod {key}", "").replace(f"pod {key} is ", "").replace(f"pod {key} ", "")
+
+
+def _claims_of_pod(pod: "Pod", message: str) -> Iterable[Towards]:
+    """Where the scheduler waits for volumes: why there is none, the claim and its Events say."""
+    claims = [one.persistent_volume_claim for one in pod.spec.volumes if one.persistent_volume_claim]
+    return [Ref(PERSISTENT_VOLUME_CLAIM, pod.namespace, one.claim_name) for one in claims if _UNBOUND.search(message)]
 
 
 def _without_secret(pod: JsonObject) -> Iterable[Towards]:
@@ -374,22 +427,6 @@ def _without_secret(pod: JsonObject) -> Iterable[Towards]:
                 return event.get("reason") == UNPULLED and found.matches(event)
 
             yield replace(warnings, matches=matches)
-
-
-def _forsaken(pod: JsonObject) -> Iterable[Blocker]:
-    """What Kubernetes alone says of a pod whose node is lost, where each container still runs (FW-860)."""
-    conditions = {one.get("type"): one for one in _conditions(pod)}
-    ready, containers = conditions.get(_READY), conditions.get("ContainersReady")
-    if not ready or not containers or ready.get("reason"):
-        return
-    if ready.get("status") == "False" and containers.get("status") == "True":
-        message = f"its node {pod['spec'].get('nodeName')} has stopped reporting"
-        since = ready.get("lastTransitionTime") or ""
-        yield Blocker(_READY, "NodeNotReady", message, since=since, who="node controller")
-
-
-def _ending(stopped: JsonObject) -> str:
-    return f"ended with code {stopped['exitCode']}" if "exitCode" in stopped else "waits"
 
 
 def _of_claim(claim: JsonObject) -> Iterable[Blocker]:
@@ -490,8 +527,6 @@ _MADE: Final = frozenset({PERSISTENT_VOLUME_CLAIM, HTTP_ROUTE, INFERENCE_SERVICE
 """What the platform makes by itself for an object."""
 
 
-_UNBOUND: Final = re.compile(r"unbound immediate PersistentVolumeClaims|available persistent volumes to bind")
-"""What the scheduler says of a pod whose claim has no volume: why not, the claim and its Events say."""
 _ENDED: Final = frozenset({"PodFailurePolicy", "BackoffLimitExceeded"})
 """Of a Job: its pod has ended, of which the object that made the Job, or the pod, says why."""
 _NO_BACKEND: Final = "BackendNotFound"
@@ -510,11 +545,29 @@ _ROOTS: Final = frozenset(
 """Reasons behind which there is no other."""
 
 
-def rank(way: tuple["Link", ...]) -> tuple[bool, bool, int]:
-    """Sorts ways, the one to read first first: causes before their consequences, then the longest (FW-605)."""
-    last = way[-1].blocker
+PIPELINE: Final = (
+    "RuntimeConfigReady",
+    "ModelReady",
+    "TemplateReady",
+    "CacheReady",
+    "InferenceServicePodsReady",
+    "InferenceServiceReady",
+    "HTTPRouteReady",
+    "HPAReady",
+)
+"""Conditions of an AIMService in the order of its components (FW-080), which take long to import."""
+
+
+def rank(way: tuple["Link", ...]) -> tuple[bool, bool, int, bool, int]:
+    """Sorts ways, the one to read first first (FW-605).
+
+    Causes come before their consequences, then what decides `Ready`, then what an AIMService needs before what follows
+    from it, then the longest.
+    """
+    last, first = way[-1].blocker, way[0].blocker
     is_consequence = last is not None and (bool(_UNBOUND.search(last.message)) or last.reason in {_NO_BACKEND, *_ENDED})
-    return is_consequence, last is None or last.reason not in _ROOTS, -len(way)
+    place = PIPELINE.index(first.condition) if first and first.condition in PIPELINE else 0
+    return is_consequence, not (first and first.decides), place, last is None or last.reason not in _ROOTS, -len(way)
 
 
 @dataclass(frozen=True, slots=True)
@@ -529,13 +582,16 @@ def causes(cluster: Cluster, start: Ref, obj: JsonObject) -> list[tuple[Link, ..
     """The ways from the object to what is in the way at last, the longest first; none if nothing is."""
     found: list[tuple[Link, ...]] = []
     seen = {start}
+    explained: set[Ref] = set()
 
     def follow(ref: Ref, current: JsonObject, before: tuple[Link, ...]) -> None:
         for blocker in blockers_of(ref.kind, current):
-            way = (*before, Link(ref, _with_maker(blocker, before)))
+            way = (*before, Link(ref, _of_service(blocker, ref, before)))
             went_on = False
             for further, there in _there(cluster, blocker.towards):
                 if further in seen or len(way) >= _DEEPEST:
+                    # Another way has led there, and goes on from there.
+                    went_on = went_on or further in explained
                     continue
                 seen.add(further)
                 if there is None and further.kind in _MADE:
@@ -543,9 +599,11 @@ def causes(cluster: Cluster, start: Ref, obj: JsonObject) -> list[tuple[Link, ..
                     continue
                 if there is None:
                     found.append((*way, Link(further, None)))
+                    explained.add(further)
                     went_on = True
                 elif blockers_of(further.kind, there):
                     follow(further, there, way)
+                    explained.add(further)
                     went_on = True
             if not went_on:
                 found.append(way)
@@ -554,12 +612,16 @@ def causes(cluster: Cluster, start: Ref, obj: JsonObject) -> list[tuple[Link, ..
     return sorted(found, key=len, reverse=True)
 
 
-def _with_maker(blocker: Blocker, before: tuple[Link, ...]) -> Blocker:
-    """An edit of what was made from a service is undone, or refused by the service: its own spec is what to change."""
-    if not blocker.derived or not before or before[0].ref.kind != resources.AIM_SERVICE:
+def _of_service(blocker: Blocker, ref: Ref, before: tuple[Link, ...]) -> Blocker:
+    """With the AIMService that it is about; an edit of what was made from one is undone, or refused by it."""
+    first = before[0].ref if before else ref
+    if first.kind != resources.AIM_SERVICE:
         return blocker
-    service = before[0].ref
-    return replace(blocker, subject=f"{service.kind.singular} {service.name} -n {service.namespace}")
+    repeated = (one.blocker.message for one in before if one.blocker is not None)
+    # Of a pod without a place the service knows what it asks for, and what there is (SV-202).
+    fuller = next((one for one in repeated if blocker.message and one.startswith(blocker.message)), blocker.message)
+    blocker = replace(blocker, message=fuller)
+    return replace(blocker, service=f"{first.kind.singular} {first.name} -n {first.namespace}")
 
 
 def _there(cluster: Cluster, towards: Iterable[Towards]) -> list[tuple[Ref, JsonObject | None]]:

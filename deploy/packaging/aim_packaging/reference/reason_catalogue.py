@@ -11,6 +11,7 @@ from typing import Final
 _REMEDIES: Final = {
     "downloads": "[downloads](../troubleshooting.md#the-download-of-the-weights)",
     "limits": "[limits](../troubleshooting.md#limits-of-storage)",
+    "names": "[names and references](../troubleshooting.md#names-and-references)",
     "pods": "[pods and images](../troubleshooting.md#pods-and-images)",
     "routes": "[routes](../troubleshooting.md#routes)",
     "gateway": "[routing](../routing.md#what-httprouteready-says)",

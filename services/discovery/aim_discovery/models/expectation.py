@@ -122,21 +122,28 @@ _WITHOUT_TEMPLATES: Final = {
     Expectation.NO: (State.READY, NO_TEMPLATES_EXPECTED, "The model has no templates of its own"),
 }
 _BROKEN: Final = frozenset({StatusValue.DEGRADED, StatusValue.FAILED})
+UNUSABLE: Final = _BROKEN | {StatusValue.NOT_AVAILABLE}
+"""Of a template whose own words say why nothing can run with it."""
+_NONE_USABLE: Final = frozenset({State.FAILED, State.NOT_AVAILABLE})
 _UNDER_WAY: Final = frozenset({StatusValue.PROGRESSING, StatusValue.PENDING})
 
 
-def templates_component(name: str, statuses: Sequence[StatusValue], expected: Expectation, why: str = "") -> Component:
+def templates_component(
+    name: str, statuses: Sequence[StatusValue], expected: Expectation, why: str = "", first: str = ""
+) -> Component:
     """The component of a model's templates (DI-156); an unset status reads as Pending (DI-157).
 
     Args:
         why: why none is expected (DI-420).
+        first: what the first template says that none can be used of, where that is so of all.
     """
     if not statuses:
         state, reason, message = _WITHOUT_TEMPLATES[expected]
         reported = f"{message}: {why}" if why and expected is Expectation.NO else message
         return Component(name, state, reason, reported)
     state, reason = _verdict(frozenset(statuses))
-    return Component(name, state, reason, _summary(statuses))
+    quoted = f"; {first}" if first and state in _NONE_USABLE else ""
+    return Component(name, state, reason, f"{_summary(statuses)}{quoted}")
 
 
 def _verdict(found: frozenset[StatusValue]) -> tuple[State, str]:

@@ -1,10 +1,18 @@
 """One pass over a model: inspect its image, make its templates, sum them up (sections 4 to 6)."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from aim_discovery.models.desired_templates import DesiredTemplate, DesiredTemplates, desired_templates
-from aim_discovery.models.expectation import Expectation, discovery_flags, expectation, templates_component, why_none
+from aim_discovery.models.expectation import (
+    UNUSABLE,
+    Expectation,
+    discovery_flags,
+    expectation,
+    templates_component,
+    why_none,
+)
 from aim_discovery.models.inspection import Inspection, RetrySchedule, inspect_image
 from aim_discovery.own_schedule import on_own_schedule
 from aim_discovery.scopes import Model, ModelScope, Template, work_namespace
@@ -34,6 +42,7 @@ from controller_runtime import (
     assemble,
     evaluate,
     kind_of,
+    ready_words,
     scoped,
     status_json,
     to_json,
@@ -113,7 +122,7 @@ class ModelReconcile:
                 *(template.status.status for template in existing.items),
                 *(StatusValue.PENDING for _ in missing),
             ]
-            component = templates_component(scope.component, statuses, expected, why)
+            component = templates_component(scope.component, statuses, expected, why, _first_words(existing.items))
         return replace(component, dependency=scope.dependency)
 
     def _children(
@@ -155,6 +164,13 @@ def _status(model: Model, evaluation: Evaluation, image: Inspection, config: Res
         "resolvedRuntimeConfig": config.reference_json(model.status.resolved_runtime_config),
     }
     return status_json(evaluation, fields)
+
+
+def _first_words(templates: Iterable[Template]) -> str:
+    """What the first template by name says that cannot be used."""
+    unusable = (one for one in templates if one.status.status in UNUSABLE)
+    first = min(unusable, key=lambda one: one.name, default=None)
+    return "" if first is None else f"{first.kind} {first.name}{ready_words(first.status.conditions)}"
 
 
 def _image(component: Component, model: Model, *, pending: bool) -> Component:

@@ -143,6 +143,12 @@ def find_condition(conditions: tuple[Condition, ...], type_: str) -> Condition |
     return next((condition for condition in conditions if condition.type == type_), None)
 
 
+def ready_words(conditions: tuple[Condition, ...]) -> str:
+    """Reason and message of ``Ready``, to be appended to a message about the object; empty without the condition."""
+    ready = find_condition(conditions, "Ready")
+    return "" if ready is None else f": {ready.reason}: {ready.message}"
+
+
 class Resource(ApiModel):
     """An object of any Kubernetes kind."""
 

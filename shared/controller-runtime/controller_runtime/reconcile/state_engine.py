@@ -395,7 +395,8 @@ def _why_not_ready(
     # Whose condition is not written here shall not make a status that says nothing new either (FW-513).
     own = [part for part in waiting if not part.counted_only]
     named = ", ".join(part.name for part in own or waiting)
-    reason, message = progressing or ("Progressing", f"Waiting for {named}")
+    said = next((item.desired.message for item in judged if item.component in (own or waiting)), "")
+    reason, message = progressing or ("Progressing", f"Waiting for {named}{f': {said}' if said else ''}")
     return _not_ready(reason, message, Observability.INFO)
 
 

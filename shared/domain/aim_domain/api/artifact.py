@@ -134,13 +134,13 @@ class AIMArtifact(OwnResource):
     )
     components = (
         ComponentName.RUNTIME_CONFIG,
-        ComponentName.CHECK_SIZE_JOB,
         ComponentName.CHECK_SIZE_JOB_PODS,
+        ComponentName.CHECK_SIZE_JOB,
         ComponentName.CHECK_SIZE_OUTPUT,
         ComponentName.STORAGE_QUOTA,
         ComponentName.CACHE_PVC,
-        ComponentName.DOWNLOAD_JOB,
         ComponentName.DOWNLOAD_JOB_PODS,
+        ComponentName.DOWNLOAD_JOB,
     )
 
     api_version: str = API_VERSION

@@ -283,12 +283,12 @@ class AIMService(OwnResource):
         AGE,
     )
     components = (
+        ComponentName.RUNTIME_CONFIG,
         ComponentName.MODEL,
         ComponentName.TEMPLATE,
-        ComponentName.RUNTIME_CONFIG,
-        ComponentName.INFERENCE_SERVICE,
-        ComponentName.INFERENCE_SERVICE_PODS,
         ComponentName.CACHE,
+        ComponentName.INFERENCE_SERVICE_PODS,
+        ComponentName.INFERENCE_SERVICE,
         ComponentName.HTTP_ROUTE,
         ComponentName.HPA,
     )

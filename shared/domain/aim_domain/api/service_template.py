@@ -160,9 +160,9 @@ class AIMServiceTemplate(OwnResource):
         ComponentName.RUNTIME_CONFIG,
         ComponentName.MODEL,
         ComponentName.CUSTOM_PROFILE,
-        ComponentName.DISCOVERY_JOB,
-        ComponentName.DISCOVERY_PODS,
         ComponentName.GPU,
+        ComponentName.DISCOVERY_PODS,
+        ComponentName.DISCOVERY_JOB,
     )
 
     api_version: str = API_VERSION
@@ -181,9 +181,9 @@ class AIMClusterServiceTemplate(OwnResource):
         ComponentName.RUNTIME_CONFIG,
         ComponentName.CLUSTER_MODEL,
         ComponentName.CUSTOM_PROFILE,
-        ComponentName.DISCOVERY_JOB,
-        ComponentName.DISCOVERY_PODS,
         ComponentName.GPU,
+        ComponentName.DISCOVERY_PODS,
+        ComponentName.DISCOVERY_JOB,
     )
 
     api_version: str = API_VERSION
