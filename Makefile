@@ -17,7 +17,7 @@ WORKERS ?= $(shell expr 4 + $$(getconf _NPROCESSORS_ONLN))
 LONGEST := tests/chaos/test_service_leaders.py tests/e2e/test_killed_services.py tests/integration/serving \
   tests/integration/runtime tests/unit/test_bad_values.py
 
-.PHONY: test-clock test-downloads kube-assets node-assets node node-down test-node external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real used-permissions flaky test-registry test-alerts test-console test-replay test-upgrade compatibility lint format crds crds-check chart chart-check reference manifests image-packages images engine-images images-table images-push images-check test-built-images image-trees test-images sbom bench costs docs mutants spec-coverage lock clean
+.PHONY: test-gallery test-clock test-downloads kube-assets node-assets node node-down test-node external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real used-permissions flaky test-registry test-alerts test-console test-replay test-upgrade compatibility lint format crds crds-check chart chart-check reference manifests image-packages images engine-images images-table images-push images-check test-built-images image-trees test-images sbom bench costs docs mutants spec-coverage lock clean
 
 setup: $(STAMP)
 
@@ -112,6 +112,10 @@ test-e2e: $(if $(CONTAINERS),image-trees,setup)
 	  $(if $(filter embedded,$(CLUSTER)),--numprocesses $(WORKERS) --dist loadfile) tests/e2e \
 	  $(if $(CONTAINERS),tests/containers/test_containers.py $(if $(filter real,$(CLUSTER)),tests/containers/test_installed_check.py tests/containers/test_hooks.py))
 endif
+
+# Failures as users and environments cause them: the cause that `aim why` names, and its remedy, typed. Three minutes.
+test-gallery: setup
+	$(LANE) CLUSTER=$(CLUSTER) -- $(if $(filter embedded,$(CLUSTER)),--numprocesses 4) tests/gallery
 
 # On a real node, with the platform as the chart installs it: docs/development/node-lane.md. A node that runs is used and
 # stays. It needs make node-assets, and the images of make images engine-images BASE=local. ONLY="files" selects; SHORT=1: the

@@ -1,11 +1,14 @@
 """What a command answers: data for programs, lines for people. Imports nothing heavy (FW-603)."""
 
 import json
+import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from aim_cli.errors import CliError, Exit
 
@@ -59,13 +62,31 @@ def announce(text: str, form: Form) -> None:
         complain(text)
 
 
+_INDENT: Final = 8
+_COLOURS: Final = {"because": "31", "do": "32", "held": "33", "so": "2", "also": "2", "decided": "2"}
+"""Of lines that begin with these words: red, green, yellow, and dim for what only follows."""
+
+
+def for_terminal(line: str, width: int, *, colour: bool) -> str:
+    """A line for a terminal: one of a lead and its text is folded beside the lead, and coloured by it (FW-866)."""
+    lead = line[:_INDENT].rstrip()
+    if lead not in _COLOURS or len(line) <= _INDENT:
+        return line
+    # A command is copied from the terminal, which knows where it wrapped a line and not where this did.
+    most = len(line) if lead == "do" else max(width - _INDENT, 3 * _INDENT)
+    text = textwrap.wrap(line[_INDENT:], most, break_long_words=False, break_on_hyphens=False)
+    folded = f"{lead:{_INDENT}}" + f"\n{' ' * _INDENT}".join(text)
+    return f"\x1b[{_COLOURS[lead]}m{folded}\x1b[0m" if colour else folded
+
+
 def print_answer(answer: Answer, form: Form) -> None:
     """Print an answer."""
     for remark in answer.remarks:
         complain(remark)
     if form is Form.TABLE:
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
         for line in answer.lines:
-            print(plain(line))
+            print(for_terminal(plain(line), width, colour="NO_COLOR" not in os.environ) if width else plain(line))
     else:
         print(render(answer.data, form))
 

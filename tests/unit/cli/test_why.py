@@ -13,11 +13,11 @@ from support.builders import condition, make, waiting
 import aim_cli
 from aim_cli.cluster.refs import JsonObject, Ref
 from aim_cli.output import safe
-from aim_cli.why.blockers import Search, blockers_of, causes
+from aim_cli.why.blockers import PIPELINE, Search, blockers_of, causes
 from aim_cli.why.command import answer, lines_of, why
 from aim_cli.why.remedies import REMEDIES, remedy_of
+from aim_domain import AIMService, labels
 from aim_domain import kind_names as kinds
-from aim_domain import labels
 from aim_domain.kind_names import EVENT, GATEWAY, JOB, PERSISTENT_VOLUME_CLAIM, POD, KindName
 from aim_domain.naming import claim_name, download_job_name, http_route_name, inference_service_name
 
@@ -624,3 +624,45 @@ def test_the_condition_that_ready_repeats_is_named_first() -> None:
     template = make(kinds.AIM_SERVICE_TEMPLATE, "tpl", namespace="team", spec={}, status={"conditions": conditions})
     reported = blockers_of(kinds.AIM_SERVICE_TEMPLATE, template)
     assert [one.condition for one in reported] == ["GPUReady", "DiscoveryJobReady"]
+
+
+@pytest.mark.spec("FW-080", "FW-552")
+def test_ways_are_ordered_as_the_components_of_a_service() -> None:
+    assert tuple(one.condition for one in AIMService.components) == PIPELINE
+
+
+@pytest.mark.spec("FW-552")
+def test_only_what_is_made_again_is_deleted_without_a_word() -> None:
+    loses = [reason for reason, text in REMEDIES.items() if "kubectl delete {what}" in text]
+    assert [reason for reason in loses if "create it again" not in REMEDIES[reason]] == []
+
+
+@pytest.mark.spec("FW-141", "FW-552")
+@pytest.mark.parametrize(
+    ("status", "reason", "words"),
+    [
+        (waiting("c", "CrashLoopBackOff", restarts=4, last_exit=1), "CrashLoopBackOff", "4 restarts, last exit code 1"),
+        (waiting("c", "ImagePullBackOff", "a/b:1: not found"), "ImageNotFound", "a/b:1: not found"),
+        (waiting("c", "ErrImagePull", "a/b:1: 401 Unauthorized"), "ImagePullAuthFailure", "401 Unauthorized"),
+        (waiting("c", "CreateContainerConfigError", 'secret "hub" not found'), "CreateContainerConfigError", "hub"),
+    ],
+)
+def test_a_pod_is_judged_as_the_services_judge_it(status: JsonObject, reason: str, words: str) -> None:
+    pod = make(POD, "p", namespace=TEAM, status={"phase": "Pending", "containerStatuses": [status]})
+    backing_off = event(POD, "p", "BackOff", "Back-off restarting failed container", LATER)
+    (only,) = blockers_of(POD, pod)
+    assert (only.reason, words in only.message) == (reason, True)
+    followed = lines(Objects((POD, pod), (EVENT, backing_off)), POD, "p")
+    assert followed[1].startswith(f"because Pod {TEAM}/p: {reason}")
+
+
+@pytest.mark.spec("FW-141", "FW-552")
+def test_a_pod_that_waits_for_a_volume_leads_to_its_claim() -> None:
+    unbound = condition("PodScheduled", False, "Unschedulable", "pod has unbound immediate PersistentVolumeClaims")
+    spec = {"volumes": [{"name": "w", "persistentVolumeClaim": {"claimName": "weights"}}]}
+    pod = make(POD, "p", namespace=TEAM, spec=spec, status={"phase": "Pending", "conditions": [unbound]})
+    claim = make(PERSISTENT_VOLUME_CLAIM, "weights", namespace=TEAM, spec={}, status={"phase": "Pending"})
+    full = event(PERSISTENT_VOLUME_CLAIM, "weights", "ProvisioningFailed", "no space left in pool", LATER)
+    reported = lines(Objects((POD, pod), (PERSISTENT_VOLUME_CLAIM, claim), (EVENT, full)), POD, "p")
+    assert "ProvisioningFailed: no space left in pool" in reported[1]
+    assert "free space in the pool" in reported[2]

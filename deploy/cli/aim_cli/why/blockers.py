@@ -77,6 +77,7 @@ class Blocker:
         subject: for a command, the object that it is about, where that is another one.
         derived: whether the object is made from another one, which decides what it holds.
         service: for a command, the AIMService that was asked about; empty where it was something else.
+        owner: for a command, the cache or artifact above it whose spec holds the storage class; empty without one.
         decides: whether `Ready` of the object repeats it.
     """
 
@@ -90,6 +91,7 @@ class Blocker:
     subject: str = ""
     derived: bool = False
     service: str = ""
+    owner: str = ""
     decides: bool = False
 
 
@@ -104,7 +106,7 @@ def blockers_of(kind: KindName, obj: JsonObject) -> tuple[Blocker, ...]:
     decides = _is_decisive(untrue)
     telling = [*_unrepeated(untrue, telling), *sorted(telling, key=lambda one: not decides(one))] or untrue
     if not untrue and not (obj.get("status") or {}).get("conditions") and kind in resources.OWN:
-        return (Blocker("", "NoStatus", "no status reported yet"),)
+        return tuple(_held_up(obj)) or (Blocker("", "NoStatus", "no status reported yet"),)
     return (
         *(_held_up(obj) if telling or _is_deleting(obj) else ()),
         *(
@@ -586,7 +588,7 @@ def causes(cluster: Cluster, start: Ref, obj: JsonObject) -> list[tuple[Link, ..
 
     def follow(ref: Ref, current: JsonObject, before: tuple[Link, ...]) -> None:
         for blocker in blockers_of(ref.kind, current):
-            way = (*before, Link(ref, _of_service(blocker, ref, before)))
+            way = (*before, Link(ref, _placed(blocker, ref, before)))
             went_on = False
             for further, there in _there(cluster, blocker.towards):
                 if further in seen or len(way) >= _DEEPEST:
@@ -612,8 +614,15 @@ def causes(cluster: Cluster, start: Ref, obj: JsonObject) -> list[tuple[Link, ..
     return sorted(found, key=len, reverse=True)
 
 
-def _of_service(blocker: Blocker, ref: Ref, before: tuple[Link, ...]) -> Blocker:
-    """With the AIMService that it is about; an edit of what was made from one is undone, or refused by it."""
+_CHOOSE_CLASS: Final = frozenset({resources.AIM_TEMPLATE_CACHE, resources.AIM_ARTIFACT})
+"""What was made with a storage class of a config keeps it."""
+
+
+def _placed(blocker: Blocker, ref: Ref, before: tuple[Link, ...]) -> Blocker:
+    """With the objects that it is about: an edit of what was made from an AIMService is undone, or refused by it."""
+    owner = next((one.ref for one in before if one.ref.kind in _CHOOSE_CLASS), None)
+    if owner is not None:
+        blocker = replace(blocker, owner=f"{owner.kind.singular} {owner.name} -n {owner.namespace}")
     first = before[0].ref if before else ref
     if first.kind != resources.AIM_SERVICE:
         return blocker

@@ -117,7 +117,7 @@ _OF_DERIVED: Final = MappingProxyType(
 """By reason, for what is made from a service: an edit of it is undone, or refused by the service."""
 _MADE_AGAIN: Final = MappingProxyType(
     {
-        "SourceNotFound": "upload it, or correct the source in the model; then have it made again: kubectl delete {what}",
+        "SourceNotFound": "upload it, or correct the model, then have it made again: kubectl delete {what}",
         "StorageFull": "raise spec.size or the headroom, then have it made again: kubectl delete {what}",
         "PodFailed": "read why it ends; once that is gone, have it made again: kubectl delete {what}",
         "DownloadFailed": "once the source answers, have it made again: kubectl delete {what}",
@@ -139,6 +139,10 @@ _BY_WORDS: Final = (
     (
         re.compile(r"exceeded quota: "),
         "raise the quota, or delete what counts: kubectl describe resourcequota -n {namespace}",
+    ),
+    (
+        re.compile(r"AIMModel \S+/(?P<name>\S+) has no template and makes none: .*discovery\.createServiceTemplates"),
+        "set spec.discovery.createServiceTemplates to true: kubectl edit aimmodel {name} -n {namespace}",
     ),
     (
         re.compile(r"set spec\.template\.allowUnoptimized"),
@@ -169,6 +173,10 @@ _BY_WORDS: Final = (
         """kubectl patch secret {name} -n {namespace} --type merge -p '{{"stringData":{{"{key}":"VALUE"}}}}'""",
     ),
     (
+        re.compile(r'storageclass\.storage\.k8s\.io "[^"]*" not found'),
+        "name one that exists (kubectl get storageclass), then have it made again: kubectl delete {owner}",
+    ),
+    (
         re.compile(r"(?i)no space left in|insufficient (capacity|space)|out of (disk )?space"),
         "free space in the pool of the storage class, it is tried again by itself: kubectl get pv",
     ),
@@ -197,6 +205,7 @@ def remedy_of(link: Link) -> str:
         "log": what.removeprefix(f"{POD.singular} "),
         "namespace": ref.namespace,
         "service": blocker.service or f"aimservices{scope or ' -A'}",
+        "owner": blocker.owner or what,
         "gateway": _gateway_of(blocker),
         "configs": f"kubectl get aimruntimeconfigs{scope}, kubectl edit aimclusterruntimeconfig default",
     }

@@ -188,6 +188,9 @@ class Binder:
             await self._bind(claim, volume)
         elif waits_for_consumer(claim, self._classes) and SELECTED_NODE not in annotations_of(claim):
             await self._writer.event(PERSISTENT_VOLUME_CLAIM, claim, "WaitForFirstConsumer", _WAITING, warning=False)
+        elif (name := claim["spec"].get("storageClassName")) and self._classes.get(Key("", name)) is None:
+            message = f'storageclass.storage.k8s.io "{name}" not found'
+            await self._writer.event(PERSISTENT_VOLUME_CLAIM, claim, "ProvisioningFailed", message, warning=True)
 
     async def _bind(self, claim: JsonObject, volume: JsonObject) -> None:
         await self._writer.status(PERSISTENT_VOLUME, volume, {"phase": "Bound"})

@@ -1,0 +1,5 @@
+"""Fixtures of the gallery of failures."""
+
+from support.stack import platform
+
+__all__ = ["platform"]

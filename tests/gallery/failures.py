@@ -1,0 +1,490 @@
+"""Failures as users and environments cause them: how each is produced, its cause, and what ends it.
+
+`{ns}` in manifests and commands is the namespace of the failure.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from controller_runtime import JsonObject
+
+IMAGE: Final = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"
+UNDISCOVERED: Final = "amdenterpriseai/aim-dummy:0.1.0"
+"""An image whose templates need discovery."""
+GOOD: Final[JsonObject] = {"model": {"image": IMAGE}}
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One failure of the AIMService ``chat``.
+
+    Attributes:
+        symptom: what a user would call it.
+        cause: kind and reason of the line that `aim why` names the cause in.
+        ready: words of the message of `Ready`.
+        typed: how the command of the `do` line begins that ends it, or helps to; the test types the whole of it.
+        spec: of the AIMService.
+        before: manifests that are applied first.
+        breaks: manifests that are applied once the service runs.
+        environment: `local.aim/fail` of the namespace; taken back when the remedy is typed, as its words ask for.
+        annotations: others of the namespace.
+        paused: the AIMService is created with the annotation that pauses it.
+        edit: what a user changes in the editor that the command opens, as a merge patch.
+        values: what a user writes instead of the placeholders of the command.
+        after: the spec with which the AIMService is created again.
+        heals: manifests that are applied before the command, as its words ask for.
+        then: manifests that are applied after the command.
+    """
+
+    symptom: str
+    cause: tuple[str, str]
+    ready: str
+    typed: str
+    spec: JsonObject = field(default_factory=lambda: GOOD)
+    before: str = ""
+    breaks: str = ""
+    environment: str = ""
+    annotations: dict[str, str] = field(default_factory=dict)
+    paused: bool = False
+    edit: JsonObject | None = None
+    values: dict[str, str] = field(default_factory=dict)
+    after: JsonObject | None = None
+    heals: str = ""
+    then: str = ""
+
+
+DELETE: Final = "kubectl delete aimservice chat -n {ns}"
+EDIT: Final = "kubectl edit aimservice chat -n {ns}"
+
+
+def of_image(image: str) -> JsonObject:
+    """A spec with this image."""
+    return {"model": {"image": image}}
+
+
+def good(**more: object) -> JsonObject:
+    """A spec that would do, and more."""
+    return {**GOOD, **more}
+
+
+def custom(**gpu: object) -> JsonObject:
+    """A spec with a model of its own, for a GPU."""
+    source = {"modelId": "acme/tiny", "sourceUri": "hf://acme/tiny", "size": "1Gi"}
+    hardware = {"gpu": {"requests": 1, **gpu}}
+    base = "amdenterpriseai/aim-base:0.8.5"
+    return {"model": {"custom": {"baseImage": base, "modelSources": [source], "hardware": hardware}}}
+
+
+def routed(gateway: str = "own", **more: object) -> JsonObject:
+    """A spec with a route at a Gateway of the namespace."""
+    return good(routing={"enabled": True, "gatewayRef": {"name": gateway, "namespace": "{ns}"}, **more})
+
+
+def gateway(fail: str = "", kind: str = "local", name: str = "own") -> str:
+    """A Gateway that takes routes of its namespace."""
+    return f"""
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {{name: {name}, annotations: {{local.aim/fail: "{fail}"}}}}
+spec: {{gatewayClassName: {kind}, listeners: [{{name: http, protocol: HTTP, port: 80}}]}}
+"""
+
+
+def model(name: str, image: str) -> str:
+    """An AIMModel of a user's own."""
+    return f"""
+apiVersion: aim.eai.amd.com/v1alpha1
+kind: AIMModel
+metadata: {{name: {name}}}
+spec:
+  image: '{image}'
+"""
+
+
+def config(spec: str) -> str:
+    """The runtime config of the namespace."""
+    return f"""
+apiVersion: aim.eai.amd.com/v1alpha1
+kind: AIMRuntimeConfig
+metadata: {{name: default}}
+spec: {spec}
+"""
+
+
+TEMPLATE: Final = """
+apiVersion: aim.eai.amd.com/v1alpha1
+kind: AIMServiceTemplate
+metadata: {name: mine}
+spec: {modelName: nothere}
+"""
+SECRET: Final = """
+apiVersion: v1
+kind: Secret
+metadata: {name: hub}
+stringData: {other: x}
+"""
+TOKEN: Final = [{"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hub", "key": "token"}}}]
+METRIC: Final = {
+    "type": "PodMetric",
+    "podmetric": {
+        "metric": {
+            "backend": "opentelemetry",
+            "metricNames": ["vllm:num_requests_running"],
+            "query": "vllm:num_requests_running",
+        },
+        "target": {"type": "Value", "value": "1"},
+    },
+}
+
+FAILURES: Final[dict[str, Failure]] = {
+    # Names and references
+    "image-absent": Failure(
+        "the registry has no such image",
+        ("AIMModel", "ImageNotFound"),
+        "ImageNotFound",
+        DELETE,
+        of_image("amdenterpriseai/aim-nonsense:9.9.9"),
+        after=GOOD,
+    ),
+    "tag-absent": Failure(
+        "the registry has no such tag",
+        ("AIMModel", "ImageNotFound"),
+        "7.7.7",
+        DELETE,
+        of_image("amdenterpriseai/aim-qwen-qwen3-32b:7.7.7"),
+        after=GOOD,
+    ),
+    "image-invalid": Failure(
+        "the image is no name of an image",
+        ("AIMModel", "InvalidImageReference"),
+        "white space",
+        DELETE,
+        of_image("UPPER case:1"),
+        after=GOOD,
+    ),
+    "registry-unknown": Failure(
+        "the name of the registry does not resolve",
+        ("AIMModel", "MetadataExtractionFailed"),
+        "does not resolve",
+        DELETE,
+        of_image("registry.invalid/aim:1.0.0"),
+        after=GOOD,
+    ),
+    "own-model": Failure(
+        "the image of a user's own AIMModel does not exist",
+        ("AIMModel", "ImageNotFound"),
+        "ImageNotFound",
+        "kubectl edit aimmodel mine -n {ns}",
+        {"model": {"name": "mine"}},
+        before=model("mine", "amdenterpriseai/aim-nonsense:9.9.9"),
+        edit={"spec": {"image": IMAGE}},
+    ),
+    "model-absent": Failure(
+        "the named model does not exist",
+        ("AIMService", "ModelNotFound"),
+        "neither AIMModel {ns}/nothere nor AIMClusterModel nothere exists",
+        DELETE,
+        {"model": {"name": "nothere"}},
+        after=GOOD,
+    ),
+    "template-absent": Failure(
+        "the named template does not exist",
+        ("AIMService", "TemplateNotFound"),
+        "neither AIMServiceTemplate {ns}/nothere nor AIMClusterServiceTemplate nothere exists",
+        EDIT,
+        good(template={"name": "nothere"}),
+        edit={"spec": {"template": None}},
+    ),
+    "overrides": Failure(
+        "no template is for what spec.overrides asks for",
+        ("AIMService", "TemplateNotFound"),
+        "matches spec.overrides",
+        EDIT,
+        good(overrides={"precision": "fp4"}),
+        edit={"spec": {"overrides": None}},
+    ),
+    "unoptimized": Failure(
+        "all templates are unoptimized",
+        ("AIMService", "TemplateNotFound"),
+        "allowUnoptimized",
+        "kubectl patch aimservice chat -n {ns}",
+        custom(model="MI300X"),
+    ),
+    "config-absent": Failure(
+        "the named runtime config does not exist",
+        ("AIMService", "ReferenceNotFound"),
+        "neither AIMRuntimeConfig {ns}/nothere nor AIMClusterRuntimeConfig nothere exists",
+        EDIT,
+        good(runtimeConfigName="nothere"),
+        edit={"spec": {"runtimeConfigName": None}},
+    ),
+    "timeout": Failure(
+        "a field has a value that cannot be used",
+        ("AIMService", "InvalidSpec"),
+        "'5q' is not a duration",
+        EDIT,
+        routed(requestTimeout="5q"),
+        before=gateway(),
+        edit={"spec": {"routing": {"requestTimeout": None}}},
+    ),
+    "paused": Failure(
+        "reconciliation is paused",
+        ("AIMService", "Paused"),
+        "",
+        "kubectl annotate aimservice chat -n {ns}",
+        paused=True,
+    ),
+    "template-without-model": Failure(
+        "the model of a user's own template does not exist",
+        ("AIMModel", "does not exist"),
+        "AIMModel {ns}/nothere or AIMClusterModel nothere was not found",
+        "kubectl get aimmodels -n {ns}",
+        good(template={"name": "mine"}),
+        before=TEMPLATE,
+        then=model("nothere", IMAGE),
+    ),
+    "no-templates": Failure(
+        "the model makes no templates",
+        ("AIMService", "TemplateNotFound"),
+        "createServiceTemplates",
+        "kubectl edit aimmodel mine -n {ns}",
+        {"model": {"name": "mine"}},
+        before=model("mine", IMAGE) + "  discovery: {createServiceTemplates: false}\n",
+        edit={"spec": {"discovery": {"createServiceTemplates": True}}},
+    ),
+    # GPUs
+    "gpu-nowhere": Failure(
+        "no node has the GPU",
+        ("AIMServiceTemplate", "GPUNotAvailable"),
+        "no node has GPU MI355X",
+        DELETE,
+        custom(model="MI355X"),
+        after=GOOD,
+    ),
+    "gpu-memory": Failure(
+        "no GPU has as much memory",
+        ("AIMServiceTemplate", "VRAMNotAvailable"),
+        "no GPU has 900Gi of memory",
+        DELETE,
+        custom(minVram="900Gi"),
+        after=GOOD,
+    ),
+    "gpus-too-many": Failure(
+        "no node has as many GPUs",
+        ("Pod", "Unschedulable"),
+        "no node is large enough",
+        EDIT,
+        good(resources={"limits": {"amd.com/gpu": "64"}, "requests": {"amd.com/gpu": "64"}}),
+        edit={"spec": {"resources": None}},
+    ),
+    "gpus-taken": Failure(
+        "all GPUs are taken",
+        ("Pod", "Unschedulable"),
+        "Insufficient amd.com/gpu",
+        "kubectl describe pod ",
+        environment="predictor=unschedulable",
+    ),
+    # Images of pods
+    "predictor-image": Failure(
+        "the image went away after it was inspected",
+        ("Pod", "ImageNotFound"),
+        "cannot pull its image",
+        "kubectl describe pod ",
+        environment="predictor=image-pull",
+    ),
+    "predictor-refused": Failure(
+        "the registry refuses the node",
+        ("Pod", "ImagePullAuthFailure"),
+        "cannot pull its image",
+        EDIT,
+        environment="predictor=image-auth",
+        edit={"spec": {"imagePullSecrets": [{"name": "registry"}]}},
+    ),
+    "predictor-rate": Failure(
+        "the registry limits the rate of pulls",
+        ("Pod", "ImagePullBackOff"),
+        "cannot pull its image",
+        EDIT,
+        environment="predictor=image-rate-limit",
+        edit={"spec": {"imagePullSecrets": [{"name": "registry"}]}},
+    ),
+    "discovery-image": Failure(
+        "the node cannot pull the image for discovery",
+        ("Pod", "ImageNotFound"),
+        "cannot pull its image",
+        "kubectl describe pod ",
+        of_image(UNDISCOVERED),
+        environment="discovery=image-pull",
+    ),
+    "discovery-crash": Failure(
+        "the discovery container of the image fails",
+        ("AIMServiceTemplate", "DiscoveryFailed"),
+        "exited with code 1",
+        "kubectl delete aimservicetemplate ",
+        of_image(UNDISCOVERED),
+        environment="discovery=crash",
+    ),
+    "download-image": Failure(
+        "the node cannot pull the downloader's image",
+        ("Pod", "ImageNotFound"),
+        "cannot pull its image",
+        "kubectl describe pod ",
+        environment="download=image-pull",
+    ),
+    # Downloads
+    "token": Failure(
+        "the hub refuses the token",
+        ("AIMArtifact", "AuthError"),
+        "401 Client Error",
+        EDIT,
+        environment="download=auth",
+        edit={"spec": {"env": [{"name": "HF_TOKEN", "value": "good"}]}},
+    ),
+    "source": Failure(
+        "the hub has no such model",
+        ("AIMArtifact", "SourceNotFound"),
+        "Repository Not Found",
+        "kubectl delete aimartifact ",
+        environment="download=not-found",
+    ),
+    "network": Failure(
+        "the hub does not answer",
+        ("AIMArtifact", "DownloadFailed"),
+        "all protocols failed",
+        "kubectl delete aimartifact ",
+        environment="download=download",
+    ),
+    "disk-full": Failure(
+        "the volume is full",
+        ("AIMArtifact", "StorageFull"),
+        "No space left on device",
+        "kubectl delete aimartifact ",
+        environment="download=storage-full",
+    ),
+    "download-crash": Failure(
+        "the download ends with an error",
+        ("AIMArtifact", "PodFailed"),
+        "exited with code 1",
+        "kubectl delete aimartifact ",
+        environment="download=crash",
+    ),
+    "secret-absent": Failure(
+        "the Secret of the token does not exist",
+        ("Pod", "CreateContainerConfigError"),
+        'secret "hub" not found',
+        "kubectl create secret generic hub -n {ns}",
+        good(env=TOKEN),
+        values={"KEY=VALUE": "token=good"},
+    ),
+    "secret-key": Failure(
+        "the Secret has no such key",
+        ("Pod", "CreateContainerConfigError"),
+        "couldn't find key token",
+        "kubectl patch secret hub -n {ns}",
+        good(env=TOKEN),
+        before=SECRET,
+        values={"VALUE": "good"},
+    ),
+    # Volumes
+    "pool-full": Failure(
+        "the pool of the storage class is full",
+        ("Event", "ProvisioningFailed"),
+        "no space left in pool",
+        "kubectl get pv",
+        environment="pvc",
+    ),
+    "quota": Failure(
+        "the model is larger than the limit of the namespace",
+        ("AIMArtifact", "ExceedsQuotaLimit"),
+        "uses 0 B of 1 GiB",
+        "kubectl edit namespace {ns}",
+        annotations={"aim.eai.amd.com/artifact-storage-quota": "1Gi"},
+        edit={"metadata": {"annotations": {"aim.eai.amd.com/artifact-storage-quota": None}}},
+    ),
+    "storage-class": Failure(
+        "the named storage class does not exist",
+        ("Event", "ProvisioningFailed"),
+        "nothere",
+        "kubectl delete aimtemplatecache ",
+        before=config("{storage: {defaultStorageClassName: nothere}}"),
+        heals=config("{storage: {}}"),
+    ),
+    # Predictors
+    "crash": Failure(
+        "the engine crashes",
+        ("Pod", "CrashLoopBackOff"),
+        "keeps crashing",
+        "kubectl logs ",
+        environment="predictor=crash",
+    ),
+    "memory": Failure(
+        "the engine needs more memory than its limit",
+        ("Pod", "CrashLoopBackOff"),
+        "OOMKilled",
+        EDIT,
+        environment="predictor=oom",
+        edit={"spec": {"resources": {"limits": {"memory": "96Gi"}}}},
+    ),
+    "not-ready": Failure(
+        "the engine never becomes ready",
+        ("Pod", "PodsStarting"),
+        "running but not ready",
+        "kubectl logs ",
+        environment="predictor=not-ready",
+    ),
+    # Routes
+    "gateway-absent": Failure(
+        "the named Gateway does not exist",
+        ("Gateway", "does not exist"),
+        "has not accepted HTTPRoute",
+        "kubectl get gateways -n {ns}",
+        routed(),
+        then=gateway(),
+    ),
+    "gateway-class": Failure(
+        "no controller serves the class of the Gateway",
+        ("Gateway", "NoController"),
+        "has not accepted HTTPRoute",
+        "kubectl get gatewayclasses",
+        routed(),
+        before=gateway("gateway-missing", "other"),
+        then=gateway(),
+    ),
+    "gateway-broken": Failure(
+        "the Gateway is not programmed",
+        ("AIMService", "GatewayNotProgrammed"),
+        "Invalid",
+        "kubectl describe gateways -A",
+        routed(),
+        before=gateway("gateway:Invalid"),
+        then=gateway(),
+    ),
+    "path-template": Failure(
+        "the path cannot be made from its template",
+        ("AIMService", "PathTemplateInvalid"),
+        "{.metadata.labels.nope}: no result",
+        EDIT,
+        routed(pathTemplate="/{.metadata.labels.nope}"),
+        before=gateway(),
+        edit={"spec": {"routing": {"pathTemplate": None}}},
+    ),
+    "routing-lost": Failure(
+        "a runtime config no longer enables routing",
+        ("AIMService", "RoutingDisabled"),
+        "All components are ready",
+        EDIT,
+        before=gateway() + "---" + config("{routing: {enabled: true, gatewayRef: {name: own, namespace: {ns}}}}"),
+        breaks=config("{routing: {enabled: false}}"),
+        edit={"spec": {"routing": {"enabled": True, "gatewayRef": {"name": "own", "namespace": "{ns}"}}}},
+    ),
+    # Autoscaling
+    "metrics": Failure(
+        "the autoscaler gets no metric",
+        ("AIMService", "WaitingForMetrics"),
+        "unable to fetch metrics",
+        "kubectl describe hpa -n {ns}",
+        good(minReplicas=1, maxReplicas=3, autoScaling={"metrics": [METRIC]}),
+        environment="metrics",
+    ),
+}
+"""By name, which is also the end of the namespace's."""

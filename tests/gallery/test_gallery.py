@@ -1,0 +1,145 @@
+"""Each failure of the gallery: `aim why` names its cause, and the service runs after what it says to do was typed."""
+
+import asyncio
+import json
+import os
+import re
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from support.said import Said, why
+from support.stack import Platform
+
+from aim_domain import labels
+from controller_runtime import JsonObject, dumps, loads
+from gallery.failures import FAILURES, Failure
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+EDITOR = """#!{python}
+import json, os, sys, yaml
+
+def merged(value, patch):
+    if not isinstance(patch, dict):
+        return patch
+    old = value if isinstance(value, dict) else {{}}
+    both = {{key: merged(old.get(key), one) for key, one in patch.items() if one is not None}}
+    return {{**{{key: one for key, one in old.items() if key not in patch}}, **both}}
+
+with open(sys.argv[1]) as file:
+    document = yaml.safe_load(file)
+with open(sys.argv[1], "w") as file:
+    yaml.safe_dump(merged(document, json.loads(os.environ["AIM_EDIT"])), file)
+"""
+
+
+class Terminal:
+    """A shell with the kubeconfig of the platform, and an editor that makes one change."""
+
+    def __init__(self, platform: Platform, folder: Path) -> None:
+        self.platform = platform
+        self.editor = folder / "editor"
+        self.editor.write_text(EDITOR.format(python=sys.executable), "utf-8")
+        self.editor.chmod(self.editor.stat().st_mode | stat.S_IXUSR)
+
+    async def type(self, command: str, stdin: str = "", edit: JsonObject | None = None) -> str:
+        """Run a command line; what it prints."""
+        process = await asyncio.create_subprocess_exec(
+            *("bash", "-c", command),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={
+                **os.environ,
+                "KUBECONFIG": str(self.platform.stack.kubeconfig),
+                "KUBE_EDITOR": str(self.editor),
+                "AIM_EDIT": json.dumps(edit or {}),
+            },
+        )
+        async with asyncio.timeout(60):
+            out, err = await process.communicate(stdin.encode())
+        assert process.returncode == 0, (command, err.decode())
+        return out.decode()
+
+    async def apply(self, namespace: str, *manifests: str) -> None:
+        """`kubectl apply` of what is not empty."""
+        text = "\n---\n".join(one for one in manifests if one)
+        if text:
+            await self.type(f"kubectl apply -n {namespace} -f -", text.replace("{ns}", namespace))
+
+
+def service(spec: JsonObject, *, paused: bool = False) -> str:
+    annotations = {labels.ANNOTATION_PAUSED: labels.TRUE} if paused else {}
+    body = {
+        "apiVersion": "aim.eai.amd.com/v1alpha1",
+        "kind": "AIMService",
+        "metadata": {"name": "chat", "annotations": annotations},
+        "spec": spec,
+    }
+    return yaml.safe_dump(body)
+
+
+def command_in(said: Said, beginning: str) -> str:
+    """The command of the `do` line that begins so."""
+    do = next(line for line in said.lines if line.startswith("do "))
+    assert beginning in do, (beginning, do)
+    whole = do[do.index(beginning) :]
+    # Two alternatives stand with a comma or a bracket between them.
+    return re.split(r"(?:, or |\), |, kubectl )", whole)[0]
+
+
+def cause_in(said: Said) -> str:
+    return next((line for line in said.lines if line.startswith("because ")), "")
+
+
+async def explained(platform: Platform, namespace: str, failure: Failure) -> Said:
+    """What `aim why` says once it names the cause, or what it says last."""
+    kind, reason = failure.cause
+    ends = re.compile(rf"^because {kind} \S+: (?:\S+=\S+ )?{re.escape(reason)}(?::|$)")
+    said = await why(platform, "aimservice", f"{namespace}/chat")
+    for _ in range(30):
+        if ends.match(cause_in(said)):
+            break
+        await asyncio.sleep(1)
+        said = await why(platform, "aimservice", f"{namespace}/chat")
+    assert ends.match(cause_in(said)), said.lines
+    return said
+
+
+def ready_message(service: JsonObject) -> str:
+    conditions = (service.get("status") or {}).get("conditions") or ()
+    return next((str(one["message"]) for one in conditions if one["type"] == "Ready"), "")
+
+
+@pytest.mark.spec("FW-551", "FW-552", "FW-076", "FW-080")
+@pytest.mark.parametrize("name", FAILURES)
+async def test_the_cause_is_named_and_the_remedy_works(platform: Platform, tmp_path: Path, name: str) -> None:
+    failure, namespace = FAILURES[name], f"gallery-{name}"
+    shell = Terminal(platform, tmp_path)
+    fail = {"local.aim/fail": failure.environment} if failure.environment else {}
+    await platform.namespace(namespace, **fail, **failure.annotations)
+    await shell.apply(namespace, failure.before)
+    await shell.apply(namespace, service(failure.spec, paused=failure.paused))
+    path = f"/apis/aim.eai.amd.com/v1alpha1/namespaces/{namespace}/aimservices/chat"
+
+    if failure.breaks:
+        await platform.running(path, 60)
+        await shell.apply(namespace, failure.breaks)
+    said = await explained(platform, namespace, failure)
+    quoted = failure.ready.replace("{ns}", namespace)
+    await platform.until(path, lambda obj: quoted in ready_message(obj), 20)
+
+    command = command_in(said, failure.typed.replace("{ns}", namespace))
+    for placeholder, value in failure.values.items():
+        command = command.replace(placeholder, value)
+    if failure.environment:
+        patch = {"metadata": {"annotations": {"local.aim/fail": None}}}
+        await platform.api.merge(f"/api/v1/namespaces/{namespace}", patch)
+    await shell.apply(namespace, failure.heals)
+    await shell.type(command, edit=failure.edit and loads(dumps(failure.edit).replace(b"{ns}", namespace.encode())))
+    await shell.apply(namespace, failure.then, "" if failure.after is None else service(failure.after))
+    await platform.running(path, 60)
+    assert (await why(platform, "aimservice", f"{namespace}/chat")).lines[1] == "nothing is in its way"
