@@ -666,3 +666,19 @@ def test_a_pod_that_waits_for_a_volume_leads_to_its_claim() -> None:
     reported = lines(Objects((POD, pod), (PERSISTENT_VOLUME_CLAIM, claim), (EVENT, full)), POD, "p")
     assert "ProvisioningFailed: no space left in pool" in reported[1]
     assert "free space in the pool" in reported[2]
+
+
+@pytest.mark.spec("FW-552")
+@pytest.mark.parametrize(("made_by", "deletes"), [("aim-template-cache-controller", True), ("", False)])
+def test_only_an_artifact_that_is_made_again_is_deleted_for_its_storage_class(made_by: str, deletes: bool) -> None:
+    artifact = obj(kinds.AIM_ARTIFACT, "weights", "CachePvcReady")
+    artifact["metadata"]["labels"] = {labels.APP_MANAGED_BY: made_by}
+    name = claim_name("weights", artifact["metadata"]["uid"])
+    claim = make(PERSISTENT_VOLUME_CLAIM, name, namespace=TEAM, spec={}, status={"phase": "Pending"})
+    words = 'storageclass.storage.k8s.io "typo" not found'
+    absent = event(PERSISTENT_VOLUME_CLAIM, name, "ProvisioningFailed", words, LATER)
+    cluster = Objects((kinds.AIM_ARTIFACT, artifact), (PERSISTENT_VOLUME_CLAIM, claim), (EVENT, absent))
+    reported = lines(cluster, kinds.AIM_ARTIFACT, "weights")
+    assert words in reported[1]
+    assert "kubectl get storageclass" in reported[2]
+    assert ("kubectl delete aimartifact weights -n team" in reported[2]) is deletes

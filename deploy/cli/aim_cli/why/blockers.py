@@ -77,7 +77,7 @@ class Blocker:
         subject: for a command, the object that it is about, where that is another one.
         derived: whether the object is made from another one, which decides what it holds.
         service: for a command, the AIMService that was asked about; empty where it was something else.
-        owner: for a command, the cache or artifact above it whose spec holds the storage class; empty without one.
+        owner: for a command, the cache or artifact above it that was made with a storage class; empty without one.
         decides: whether `Ready` of the object repeats it.
     """
 
@@ -620,7 +620,8 @@ _CHOOSE_CLASS: Final = frozenset({resources.AIM_TEMPLATE_CACHE, resources.AIM_AR
 
 def _placed(blocker: Blocker, ref: Ref, before: tuple[Link, ...]) -> Blocker:
     """With the objects that it is about: an edit of what was made from an AIMService is undone, or refused by it."""
-    owner = next((one.ref for one in before if one.ref.kind in _CHOOSE_CLASS), None)
+    made = [one.ref for one in before if one.blocker is not None and one.blocker.derived]
+    owner = next((one for one in made if one.kind in _CHOOSE_CLASS), None)
     if owner is not None:
         blocker = replace(blocker, owner=f"{owner.kind.singular} {owner.name} -n {owner.namespace}")
     first = before[0].ref if before else ref

@@ -205,12 +205,13 @@ def remedy_of(link: Link) -> str:
         "log": what.removeprefix(f"{POD.singular} "),
         "namespace": ref.namespace,
         "service": blocker.service or f"aimservices{scope or ' -A'}",
-        "owner": blocker.owner or what,
+        "owner": blocker.owner,
         "gateway": _gateway_of(blocker),
         "configs": f"kubectl get aimruntimeconfigs{scope}, kubectl edit aimclusterruntimeconfig default",
     }
     for words, text in _BY_WORDS:
-        if (found := words.search(blocker.message)) is not None:
+        # Without an owner that is made again, nothing is to be deleted.
+        if (found := words.search(blocker.message)) is not None and (blocker.owner or "{owner}" not in text):
             return text.format(**names, **found.groupdict())
     return _by_reason(ref, blocker).format(**names)
 
