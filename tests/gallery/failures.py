@@ -75,6 +75,14 @@ def custom(**gpu: object) -> JsonObject:
     return {"model": {"custom": {"baseImage": base, "modelSources": [source], "hardware": hardware}}}
 
 
+def unsized() -> JsonObject:
+    """A spec with a model whose size is not stated, so that it is asked for."""
+    spec = custom(model="MI300X")
+    (source,) = spec["model"]["custom"]["modelSources"]
+    del source["size"]
+    return {**spec, "template": {"allowUnoptimized": True}}
+
+
 def routed(gateway: str = "own", **more: object) -> JsonObject:
     """A spec with a route at a Gateway of the namespace."""
     return good(routing={"enabled": True, "gatewayRef": {"name": gateway, "namespace": "{ns}"}, **more})
@@ -90,12 +98,13 @@ spec: {{gatewayClassName: {kind}, listeners: [{{name: http, protocol: HTTP, port
 """
 
 
-def model(name: str, image: str) -> str:
+def model(name: str, image: str, *, paused: bool = False) -> str:
     """An AIMModel of a user's own."""
+    annotations = '{aim.eai.amd.com/reconciliation-paused: "true"}' if paused else "{}"
     return f"""
 apiVersion: aim.eai.amd.com/v1alpha1
 kind: AIMModel
-metadata: {{name: {name}}}
+metadata: {{name: {name}, annotations: {annotations}}}
 spec:
   image: '{image}'
 """
@@ -252,6 +261,22 @@ FAILURES: Final[dict[str, Failure]] = {
         before=model("mine", IMAGE) + "  discovery: {createServiceTemplates: false}\n",
         edit={"spec": {"discovery": {"createServiceTemplates": True}}},
     ),
+    "model-paused": Failure(
+        "reconciliation of the model is paused",
+        ("AIMModel", "Paused"),
+        "not ready yet",
+        "kubectl annotate aimmodel mine -n {ns}",
+        {"model": {"name": "mine"}},
+        before=model("mine", IMAGE, paused=True),
+    ),
+    "no-labels": Failure(
+        "the image states no deployment",
+        ("AIMService", "TemplateNotFound"),
+        "has no template and makes none",
+        DELETE,
+        of_image("amdenterpriseai/aim-base:0.8.5"),
+        after=GOOD,
+    ),
     # GPUs
     "gpu-nowhere": Failure(
         "no node has the GPU",
@@ -331,6 +356,48 @@ FAILURES: Final[dict[str, Failure]] = {
         "kubectl describe pod ",
         environment="download=image-pull",
     ),
+    "discovery-memory": Failure(
+        "the discovery container needs more memory than its limit",
+        ("Pod", "PodOOMKilled"),
+        "OOMKilled",
+        "kubectl delete aimservicetemplate ",
+        of_image(UNDISCOVERED),
+        environment="discovery=oom",
+    ),
+    "discovery-refused": Failure(
+        "the registry refuses the node at discovery",
+        ("Pod", "ImagePullAuthFailure"),
+        "cannot pull its image",
+        EDIT,
+        of_image(UNDISCOVERED),
+        environment="discovery=image-auth",
+        edit={"spec": {"imagePullSecrets": [{"name": "registry"}]}},
+    ),
+    "discovery-rate": Failure(
+        "the registry limits the rate at discovery",
+        ("Pod", "ImagePullBackOff"),
+        "cannot pull its image",
+        EDIT,
+        of_image(UNDISCOVERED),
+        environment="discovery=image-rate-limit",
+        edit={"spec": {"imagePullSecrets": [{"name": "registry"}]}},
+    ),
+    "download-refused": Failure(
+        "the registry refuses the node at the download",
+        ("Pod", "ImagePullAuthFailure"),
+        "cannot pull its image",
+        EDIT,
+        environment="download=image-auth",
+        edit={"spec": {"imagePullSecrets": [{"name": "registry"}]}},
+    ),
+    "download-rate": Failure(
+        "the registry limits the rate at the download",
+        ("Pod", "ImagePullBackOff"),
+        "cannot pull its image",
+        EDIT,
+        environment="download=image-rate-limit",
+        edit={"spec": {"imagePullSecrets": [{"name": "registry"}]}},
+    ),
     # Downloads
     "token": Failure(
         "the hub refuses the token",
@@ -385,6 +452,53 @@ FAILURES: Final[dict[str, Failure]] = {
         before=SECRET,
         values={"VALUE": "good"},
     ),
+    "download-memory": Failure(
+        "the download needs more memory than its limit",
+        ("Pod", "PodOOMKilled"),
+        "OOMKilled",
+        "kubectl delete aimartifact ",
+        environment="download=oom",
+    ),
+    "download-hangs": Failure(
+        "the download does not end",
+        ("AIMArtifact", "JobRunning"),
+        "is being filled",
+        "aim cache -n {ns}",
+        environment="download=hang",
+    ),
+    "size-token": Failure(
+        "the hub refuses the token when it is asked for the size",
+        ("AIMArtifact", "AuthError"),
+        "401 Client Error",
+        EDIT,
+        unsized(),
+        environment="check-size=auth",
+        edit={"spec": {"env": [{"name": "HF_TOKEN", "value": "good"}]}},
+    ),
+    "size-source": Failure(
+        "the hub has no such model to ask the size of",
+        ("AIMArtifact", "SourceNotFound"),
+        "Repository Not Found",
+        "kubectl delete aimartifact ",
+        unsized(),
+        environment="check-size=not-found",
+    ),
+    "size-crash": Failure(
+        "the check of the size ends with an error",
+        ("AIMArtifact", "PodFailed"),
+        "exited with code 1",
+        "kubectl delete aimartifact ",
+        unsized(),
+        environment="check-size=crash",
+    ),
+    "size-image": Failure(
+        "the node cannot pull the image that asks for the size",
+        ("Pod", "ImageNotFound"),
+        "cannot pull its image",
+        "kubectl describe pod ",
+        unsized(),
+        environment="check-size=image-pull",
+    ),
     # Volumes
     "pool-full": Failure(
         "the pool of the storage class is full",
@@ -432,6 +546,13 @@ FAILURES: Final[dict[str, Failure]] = {
         "kubectl logs ",
         environment="predictor=not-ready",
     ),
+    "slow": Failure(
+        "the engine takes long to start",
+        ("Pod", "PodsStarting"),
+        "running but not ready",
+        "kubectl logs ",
+        environment="predictor=slow-start:600",
+    ),
     # Routes
     "gateway-absent": Failure(
         "the named Gateway does not exist",
@@ -476,6 +597,33 @@ FAILURES: Final[dict[str, Failure]] = {
         before=gateway() + "---" + config("{routing: {enabled: true, gatewayRef: {name: own, namespace: {ns}}}}"),
         breaks=config("{routing: {enabled: false}}"),
         edit={"spec": {"routing": {"enabled": True, "gatewayRef": {"name": "own", "namespace": "{ns}"}}}},
+    ),
+    "gateway-lost": Failure(
+        "the Gateway of a running service is no longer programmed",
+        ("AIMService", "GatewayNotProgrammed"),
+        "Invalid",
+        "kubectl describe gateways -A",
+        routed(),
+        before=gateway(),
+        breaks=gateway("gateway:Invalid"),
+        then=gateway(),
+    ),
+    "path-root": Failure(
+        "the path is reserved",
+        ("AIMService", "PathReserved"),
+        "contains the paths of other namespaces",
+        EDIT,
+        routed(pathTemplate="/"),
+        before=gateway(),
+        edit={"spec": {"routing": {"pathTemplate": None}}},
+    ),
+    "config-timeout": Failure(
+        "a runtime config has a value that cannot be used",
+        ("AIMService", "InvalidSpec"),
+        "of its runtime config: '5q' is not a duration",
+        EDIT,
+        before=config("{routing: {enabled: true, requestTimeout: 5q}}"),
+        edit={"spec": {"routing": {"requestTimeout": "30s"}}},
     ),
     # Autoscaling
     "metrics": Failure(

@@ -54,6 +54,7 @@ class Terminal:
             stderr=asyncio.subprocess.PIPE,
             env={
                 **os.environ,
+                "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
                 "KUBECONFIG": str(self.platform.stack.kubeconfig),
                 "KUBE_EDITOR": str(self.editor),
                 "AIM_EDIT": json.dumps(edit or {}),

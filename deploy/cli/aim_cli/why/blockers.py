@@ -78,6 +78,7 @@ class Blocker:
         derived: whether the object is made from another one, which decides what it holds.
         service: for a command, the AIMService that was asked about; empty where it was something else.
         owner: for a command, the cache or artifact above it that was made with a storage class; empty without one.
+        made: for a command, the nearest object above it that is made again when it is deleted; empty without one.
         decides: whether `Ready` of the object repeats it.
     """
 
@@ -92,6 +93,7 @@ class Blocker:
     derived: bool = False
     service: str = ""
     owner: str = ""
+    made: str = ""
     decides: bool = False
 
 
@@ -624,6 +626,8 @@ def _placed(blocker: Blocker, ref: Ref, before: tuple[Link, ...]) -> Blocker:
     owner = next((one for one in made if one.kind in _CHOOSE_CLASS), None)
     if owner is not None:
         blocker = replace(blocker, owner=f"{owner.kind.singular} {owner.name} -n {owner.namespace}")
+    if made:
+        blocker = replace(blocker, made=f"{made[-1].kind.singular} {made[-1].name} -n {made[-1].namespace}")
     first = before[0].ref if before else ref
     if first.kind != resources.AIM_SERVICE:
         return blocker

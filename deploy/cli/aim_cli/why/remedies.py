@@ -145,6 +145,17 @@ _BY_WORDS: Final = (
         "set spec.discovery.createServiceTemplates to true: kubectl edit aimmodel {name} -n {namespace}",
     ),
     (
+        re.compile(r"has no template and makes none: "),
+        (
+            "create a template for it, or create the service again with another image, as spec.model is immutable: "
+            "kubectl delete {service}"
+        ),
+    ),
+    (
+        re.compile(r"^spec\.\S+ of its runtime config: "),
+        "correct it there, or set it here: kubectl edit {service}",
+    ),
+    (
         re.compile(r"set spec\.template\.allowUnoptimized"),
         """kubectl patch {service} --type merge -p '{{"spec":{{"template":{{"allowUnoptimized":true}}}}}}'""",
     ),
@@ -167,7 +178,10 @@ _BY_WORDS: Final = (
         "set jobs.tolerations or predictors.tolerations of the runtime config: kubectl describe {what}",
     ),
     (re.compile(r"keeps crashing: .*\(OOMKilled\)"), _MEMORY),
-    (re.compile(r"container model-download .*\(OOMKilled\)"), "raise jobs.resources of the runtime config: {configs}"),
+    (
+        re.compile(r"container (?:model-download|check-size|discovery) .*\(OOMKilled\)"),
+        "raise jobs.resources of the runtime config, then have it made again: kubectl delete {made}",
+    ),
     (
         re.compile(r"couldn't find key (?P<key>\S+) in Secret [^/\s]+/(?P<name>\S+)"),
         """kubectl patch secret {name} -n {namespace} --type merge -p '{{"stringData":{{"{key}":"VALUE"}}}}'""",
@@ -206,12 +220,13 @@ def remedy_of(link: Link) -> str:
         "namespace": ref.namespace,
         "service": blocker.service or f"aimservices{scope or ' -A'}",
         "owner": blocker.owner,
+        "made": blocker.made,
         "gateway": _gateway_of(blocker),
-        "configs": f"kubectl get aimruntimeconfigs{scope}, kubectl edit aimclusterruntimeconfig default",
     }
     for words, text in _BY_WORDS:
-        # Without an owner that is made again, nothing is to be deleted.
-        if (found := words.search(blocker.message)) is not None and (blocker.owner or "{owner}" not in text):
+        # Where nothing above is made again, nothing is to be deleted.
+        is_missing = ("{owner}" in text and not blocker.owner) or ("{made}" in text and not blocker.made)
+        if (found := words.search(blocker.message)) is not None and not is_missing:
             return text.format(**names, **found.groupdict())
     return _by_reason(ref, blocker).format(**names)
 

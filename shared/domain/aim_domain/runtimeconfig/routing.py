@@ -53,7 +53,7 @@ def routing_settings(service: AIMService, config: RuntimeConfigSpec) -> RoutingS
     if not enabled:
         return RoutingSettings(enabled=False)
     gateway = own.gateway_ref or base.gateway_ref
-    timeout, bad_timeout = _timeout(own.request_timeout if own.request_timeout is not None else base.request_timeout)
+    timeout, bad_timeout = _timeout(own.request_timeout, base.request_timeout)
     backend, bad_name = _backend(service)
     return RoutingSettings(
         enabled=True,
@@ -113,13 +113,15 @@ def _backend(service: AIMService) -> tuple[str, ClassifiedError | None]:
         return "", ClassifiedError(Category.INVALID_SPEC, INVALID_SPEC, str(error))
 
 
-def _timeout(text: str | None) -> tuple[str | None, ClassifiedError | None]:
+def _timeout(own: str | None, base: str | None) -> tuple[str | None, ClassifiedError | None]:
+    text, where = (own, "") if own is not None else (base, " of its runtime config")
     if text is None:
         return None, None
     try:
         return gateway_duration(text), None
     except DurationError as error:
-        return None, ClassifiedError(Category.INVALID_SPEC, INVALID_SPEC, f"spec.routing.requestTimeout: {error}")
+        message = f"spec.routing.requestTimeout{where}: {error}"
+        return None, ClassifiedError(Category.INVALID_SPEC, INVALID_SPEC, message)
 
 
 def gateway_duration(text: str) -> str:
