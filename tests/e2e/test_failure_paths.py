@@ -1,6 +1,7 @@
 """What goes wrong in the cluster is told by the AIMService's status, and heals."""
 
 import pytest
+from support.builders import RUNNING_REQUESTS
 from support.stack import OWN, Platform, status_of
 
 from controller_runtime import JsonObject
@@ -116,19 +117,13 @@ async def test_a_failed_discovery_leaves_the_service_waiting_for_its_template(pl
 @pytest.mark.spec("SV-209", "SV-212")
 async def test_an_autoscaled_service_shows_its_replicas(platform: Platform) -> None:
     await platform.namespace("scaled")
-    metric = {
-        "type": "PodMetric",
-        "podmetric": {
-            "metric": {
-                "backend": "opentelemetry",
-                "metricNames": ["vllm:num_requests_running"],
-                "query": "vllm:num_requests_running",
-            },
-            "target": {"type": "Value", "value": "1"},
-        },
-    }
     path = await platform.service(
-        "scaled", "chat", model={"image": IMAGE}, minReplicas=1, maxReplicas=3, autoScaling={"metrics": [metric]}
+        "scaled",
+        "chat",
+        model={"image": IMAGE},
+        minReplicas=1,
+        maxReplicas=3,
+        autoScaling={"metrics": [RUNNING_REQUESTS]},
     )
     await platform.running(path)
     isvcs = "/apis/serving.kserve.io/v1beta1/namespaces/scaled/inferenceservices"

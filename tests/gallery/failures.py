@@ -6,6 +6,8 @@
 from dataclasses import dataclass, field
 from typing import Final
 
+from support.builders import RUNNING_REQUESTS
+
 from controller_runtime import JsonObject
 
 IMAGE: Final = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"
@@ -133,17 +135,6 @@ metadata: {name: hub}
 stringData: {other: x}
 """
 TOKEN: Final = [{"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hub", "key": "token"}}}]
-METRIC: Final = {
-    "type": "PodMetric",
-    "podmetric": {
-        "metric": {
-            "backend": "opentelemetry",
-            "metricNames": ["vllm:num_requests_running"],
-            "query": "vllm:num_requests_running",
-        },
-        "target": {"type": "Value", "value": "1"},
-    },
-}
 
 FAILURES: Final[dict[str, Failure]] = {
     # Names and references
@@ -631,7 +622,7 @@ FAILURES: Final[dict[str, Failure]] = {
         ("AIMService", "WaitingForMetrics"),
         "unable to fetch metrics",
         "kubectl describe hpa -n {ns}",
-        good(minReplicas=1, maxReplicas=3, autoScaling={"metrics": [METRIC]}),
+        good(minReplicas=1, maxReplicas=3, autoScaling={"metrics": [RUNNING_REQUESTS]}),
         environment="metrics",
     ),
 }

@@ -7,7 +7,7 @@ plan = decide(RECONCILER, cache.object(parts.SERVICES, "ml", "chat"), cache.view
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from itertools import count
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from aim_domain import NAMESPACE_CONFIGS_BY_NAMESPACE
 from aim_domain import kind_names as resources
@@ -24,6 +24,19 @@ NAMESPACE = "ml"
 """The usual namespace."""
 
 _versions = count(1000)
+
+RUNNING_REQUESTS: Final[JsonObject] = {
+    "type": "PodMetric",
+    "podmetric": {
+        "metric": {
+            "backend": "opentelemetry",
+            "metricNames": ["vllm:num_requests_running"],
+            "query": "vllm:num_requests_running",
+        },
+        "target": {"type": "Value", "value": "1"},
+    },
+}
+"""A metric for the autoscaler of an AIMService: one running request per pod."""
 
 
 def next_version() -> str:

@@ -27,6 +27,7 @@ PACKAGES: Final = (
     "aim_discovery",
     "aim_artifacts",
     "aim_model_sync",
+    "aim_cli.why",
 )
 _SCANNING: Final = ("search", "sub", "subn", "split", "finditer", "findall")
 _ANCHORED: Final = ("match", "fullmatch")

@@ -85,8 +85,9 @@ def print_answer(answer: Answer, form: Form) -> None:
         complain(remark)
     if form is Form.TABLE:
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+        colour = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         for line in answer.lines:
-            print(for_terminal(plain(line), width, colour="NO_COLOR" not in os.environ) if width else plain(line))
+            print(for_terminal(plain(line), width, colour=colour) if width else plain(line))
     else:
         print(render(answer.data, form))
 

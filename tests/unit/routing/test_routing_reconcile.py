@@ -261,6 +261,16 @@ def test_an_unusable_timeout_is_an_input_error(timeout: str) -> None:
     assert ready_of(plan) == ("False", "InvalidSpec")
 
 
+@pytest.mark.spec("RT-134")
+@pytest.mark.parametrize(("own", "named"), [("5q", False), (None, True)])
+def test_an_unusable_timeout_of_a_runtime_config_is_reported_as_its_own(own: str | None, named: bool) -> None:
+    routing = {"enabled": True, "gatewayRef": GATEWAY, **({} if own is None else {"requestTimeout": own})}
+    plan = passes(cache(service(routing), config({"requestTimeout": "5q"})))
+    assert plan.status is not None
+    (message,) = (one["message"] for one in plan.status["conditions"] if one["type"] == "HTTPRouteReady")
+    assert message.startswith("spec.routing.requestTimeout of its runtime config: '5q'") is named
+
+
 @pytest.mark.spec("RT-110", "RT-112", "RT-171")
 def test_a_template_error_keeps_the_route_as_it_is() -> None:
     known = cache(service({"enabled": True, "gatewayRef": GATEWAY}))

@@ -92,6 +92,19 @@ def test_no_model_at_all() -> None:
     assert condition_of(plan, "ConfigValid") == ("False", "InvalidSpec")
 
 
+@pytest.mark.spec("FW-076", "SV-282")
+@pytest.mark.parametrize(("status", "quoted"), [("NotAvailable", True), ("Failed", True), ("Progressing", False)])
+def test_a_model_and_a_template_that_cannot_be_used_are_quoted(status: str, quoted: bool) -> None:
+    ready = condition("Ready", False, "GPUNotAvailable", "no node has GPU MI355X")
+    unusable = {**model(), "status": {"status": status, "conditions": [ready]}}
+    named = {**template("mine"), "status": {"status": status, "conditions": [ready]}}
+    words = ": GPUNotAvailable: no node has GPU MI355X"
+    plan = plan_for(serving_cache(by_name("qwen"), unusable))
+    assert (words in message_of(plan, "ModelReady")) is quoted
+    plan = plan_for(serving_cache(aim_service(model={"name": "qwen"}, template={"name": "mine"}), model(), named))
+    assert (words in message_of(plan, "TemplateReady")) is quoted
+
+
 @pytest.mark.spec("SV-216", "SV-220", "SV-221", "SV-227", "AT-014", "AT-015")
 @pytest.mark.parametrize(
     ("status", "value"),

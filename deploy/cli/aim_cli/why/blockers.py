@@ -46,6 +46,19 @@ _UNBOUND: Final = re.compile(r"unbound immediate PersistentVolumeClaims|availabl
 """What the scheduler says of a pod whose claim has no volume."""
 
 
+PIPELINE: Final = (
+    "RuntimeConfigReady",
+    "ModelReady",
+    "TemplateReady",
+    "CacheReady",
+    "InferenceServicePodsReady",
+    "InferenceServiceReady",
+    "HTTPRouteReady",
+    "HPAReady",
+)
+"""Conditions of an AIMService in the order of its components (FW-080), which take long to import."""
+
+
 @dataclass(frozen=True, slots=True)
 class Search:
     """Objects that are found by what they say; in all namespaces where none is given.
@@ -77,7 +90,7 @@ class Blocker:
         subject: for a command, the object that it is about, where that is another one.
         derived: whether the object is made from another one, which decides what it holds.
         service: for a command, the AIMService that was asked about; empty where it was something else.
-        owner: for a command, the cache or artifact above it that was made with a storage class; empty without one.
+        chosen: for a command, the cache or artifact that was made with the storage class; empty without one.
         made: for a command, the nearest object above it that is made again when it is deleted; empty without one.
         decides: whether `Ready` of the object repeats it.
     """
@@ -92,7 +105,7 @@ class Blocker:
     subject: str = ""
     derived: bool = False
     service: str = ""
-    owner: str = ""
+    chosen: str = ""
     made: str = ""
     decides: bool = False
 
@@ -106,7 +119,10 @@ def blockers_of(kind: KindName, obj: JsonObject) -> tuple[Blocker, ...]:
     telling = [one for one in untrue if one["type"] not in _SUMMARIES]
     # What a write was answered stands in a summary alone, and is why the component is not there yet.
     decides = _is_decisive(untrue)
-    telling = [*_unrepeated(untrue, telling), *sorted(telling, key=lambda one: not decides(one))] or untrue
+    telling = [
+        *_unrepeated(untrue, telling),
+        *sorted(telling, key=lambda one: (not decides(one), _place(one))),
+    ] or untrue
     if not untrue and not (obj.get("status") or {}).get("conditions") and kind in resources.OWN:
         return tuple(_held_up(obj)) or (Blocker("", "NoStatus", "no status reported yet"),)
     return (
@@ -139,6 +155,10 @@ def _is_decisive(untrue: list[JsonObject]) -> Callable[[JsonObject], bool]:
     ready = next((one for one in untrue if one["type"] == _READY), {})
     known = {ready.get("reason"), ready.get("message")} - {None, ""}
     return lambda one: one["type"] in _SUMMARIES or bool(known & {one.get("reason"), one.get("message")})
+
+
+def _place(condition: JsonObject) -> int:
+    return PIPELINE.index(condition["type"]) if condition["type"] in PIPELINE else 0
 
 
 def _unrepeated(untrue: list[JsonObject], telling: list[JsonObject]) -> list[JsonObject]:
@@ -373,7 +393,7 @@ _LEADS: Final[Mapping[tuple[str, str], Callable[[JsonObject], Iterable[Towards]]
 def _of_pod(raw: JsonObject) -> Iterable[Blocker]:
     """What the platform says of the pod in conditions, and what its Events add where that is little."""
     # Takes 90 ms to import, which most objects need not pay.
-    from aim_domain.pods.inspect_pods import inspect_pods, is_forsaken, is_unschedulable  # noqa: PLC0415
+    from aim_domain.pods.inspect_pods import inspect_pods, is_forsaken  # noqa: PLC0415
     from controller_runtime import State  # noqa: PLC0415
     from controller_runtime.core import Pod  # noqa: PLC0415
 
@@ -389,8 +409,8 @@ def _of_pod(raw: JsonObject) -> Iterable[Blocker]:
     if health.errors or health.state is State.READY:
         return
     message = _without_name(health.message or "", pod.key)
-    if is_unschedulable(pod):
-        scheduled = conditions["PodScheduled"]
+    scheduled = conditions.get("PodScheduled") or {}
+    if scheduled.get("status") == "False":
         reason, message = scheduled.get("reason") or "", scheduled.get("message") or ""
         since, towards = scheduled.get("lastTransitionTime") or "", tuple(_claims_of_pod(pod, message))
         yield Blocker("PodScheduled", reason, message, since=since, who="scheduler", towards=towards)
@@ -405,10 +425,13 @@ def _of_pod(raw: JsonObject) -> Iterable[Blocker]:
 
 
 def _step_of(pod: "Pod") -> tuple[str, str] | None:
-    """Which container is not there yet."""
+    """Which container is not there yet, or has just ended."""
     for one in (*pod.status.init_container_statuses, *pod.status.container_statuses):
-        if one.state.waiting is not None and one.state.waiting.reason:
-            return one.state.waiting.reason, f"container {one.name} is being started"
+        waiting, ended = one.state.waiting, one.state.terminated
+        if waiting is not None and waiting.reason:
+            return waiting.reason, f"container {one.name} is being started"
+        if ended is not None and ended.exit_code:
+            return ended.reason or "Error", f"container {one.name} ended with code {ended.exit_code}"
     return None
 
 
@@ -549,19 +572,6 @@ _ROOTS: Final = frozenset(
 """Reasons behind which there is no other."""
 
 
-PIPELINE: Final = (
-    "RuntimeConfigReady",
-    "ModelReady",
-    "TemplateReady",
-    "CacheReady",
-    "InferenceServicePodsReady",
-    "InferenceServiceReady",
-    "HTTPRouteReady",
-    "HPAReady",
-)
-"""Conditions of an AIMService in the order of its components (FW-080), which take long to import."""
-
-
 def rank(way: tuple["Link", ...]) -> tuple[bool, bool, int, bool, int]:
     """Sorts ways, the one to read first first (FW-605).
 
@@ -620,22 +630,25 @@ _CHOOSE_CLASS: Final = frozenset({resources.AIM_TEMPLATE_CACHE, resources.AIM_AR
 """What was made with a storage class of a config keeps it."""
 
 
+def in_command(ref: Ref) -> str:
+    """The object as kubectl takes it."""
+    return f"{ref.kind.singular} {ref.name}{f' -n {ref.namespace}' if ref.namespace else ''}"
+
+
 def _placed(blocker: Blocker, ref: Ref, before: tuple[Link, ...]) -> Blocker:
     """With the objects that it is about: an edit of what was made from an AIMService is undone, or refused by it."""
+    above = [one.blocker for one in before if one.blocker is not None]
     made = [one.ref for one in before if one.blocker is not None and one.blocker.derived]
-    owner = next((one for one in made if one.kind in _CHOOSE_CLASS), None)
-    if owner is not None:
-        blocker = replace(blocker, owner=f"{owner.kind.singular} {owner.name} -n {owner.namespace}")
-    if made:
-        blocker = replace(blocker, made=f"{made[-1].kind.singular} {made[-1].name} -n {made[-1].namespace}")
     first = before[0].ref if before else ref
-    if first.kind != resources.AIM_SERVICE:
-        return blocker
-    repeated = (one.blocker.message for one in before if one.blocker is not None)
     # Of a pod without a place the service knows what it asks for, and what there is (SV-202).
-    fuller = next((one for one in repeated if blocker.message and one.startswith(blocker.message)), blocker.message)
-    blocker = replace(blocker, message=fuller)
-    return replace(blocker, service=f"{first.kind.singular} {first.name} -n {first.namespace}")
+    fuller = (one.message for one in above if blocker.message and one.message.startswith(blocker.message))
+    return replace(
+        blocker,
+        message=next(fuller, blocker.message),
+        service=in_command(first) if first.kind == resources.AIM_SERVICE else "",
+        chosen=next((in_command(one) for one in made if one.kind in _CHOOSE_CLASS), ""),
+        made=in_command(made[-1]) if made else "",
+    )
 
 
 def _there(cluster: Cluster, towards: Iterable[Towards]) -> list[tuple[Ref, JsonObject | None]]:

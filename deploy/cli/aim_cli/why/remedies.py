@@ -1,14 +1,15 @@
 """What to do about a cause, with the names of the objects in it: commands that work as they stand."""
 
 import re
+import shlex
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from aim_cli.cluster.refs import Ref
-from aim_cli.why.blockers import UNPULLED, Blocker, Link
+from aim_cli.why.blockers import UNPULLED, Blocker, Link, in_command
 from aim_domain import labels
-from aim_domain.kind_names import GATEWAY, POD
+from aim_domain.kind_names import AIM_SERVICE_TEMPLATE, GATEWAY, POD
 
 _PREVIOUS: Final = "read why it ends: kubectl logs {log} --previous"
 _MEMORY: Final = "raise resources of the service: kubectl edit {service}"
@@ -102,12 +103,11 @@ _OTHER_GPU: Final = (
     "add a node with such a GPU, or create the service again for another one, as spec.model cannot be changed: "
     "kubectl delete {service}"
 )
+_NO_GPU: Final = frozenset({"GPUNotAvailable", "VRAMNotAvailable"})
 _OF_DERIVED: Final = MappingProxyType(
     {
         "ImageNotFound": _NOT_CHANGED,
         "InvalidImageReference": _NOT_CHANGED,
-        "GPUNotAvailable": _OTHER_GPU,
-        "VRAMNotAvailable": _OTHER_GPU,
         "MetadataExtractionFailed": (
             "it is tried again by itself; where the image names the wrong registry create the service again, as "
             "spec.model cannot be changed: kubectl delete {service}"
@@ -135,71 +135,108 @@ _OF_AUTOSCALER: Final = (
     "kubectl get apiservices | grep metrics"
 )
 _AUTOSCALER: Final = "HPAReady"
+_UNSCHEDULABLE: Final = frozenset({"Unschedulable", "FailedScheduling"})
+_NO_TEMPLATE: Final = frozenset({"TemplateNotFound"})
+_NAME: Final = r"[a-z0-9][a-z0-9.-]*"
+"""What may go from a message into a command: a tenant, an image or a log may have chosen the rest of it."""
+
+
+class Words(NamedTuple):
+    """What to do by the words of a message.
+
+    Attributes:
+        reasons: of which they are read; words of a log that are quoted under another reason mean nothing here.
+        words: their named groups stand in the text.
+        text: the remedy.
+    """
+
+    reasons: frozenset[str]
+    words: re.Pattern[str]
+    text: str
+
+
 _BY_WORDS: Final = (
-    (
-        re.compile(r"exceeded quota: "),
-        "raise the quota, or delete what counts: kubectl describe resourcequota -n {namespace}",
-    ),
-    (
-        re.compile(r"AIMModel \S+/(?P<name>\S+) has no template and makes none: .*discovery\.createServiceTemplates"),
+    Words(
+        _NO_TEMPLATE,
+        re.compile(
+            rf"AIMModel \S+/(?P<name>{_NAME}) has no template and makes none: The model has no templates of its own: "
+            r"spec\.discovery\.createServiceTemplates is false"
+        ),
         "set spec.discovery.createServiceTemplates to true: kubectl edit aimmodel {name} -n {namespace}",
     ),
-    (
+    Words(
+        _NO_TEMPLATE,
         re.compile(r"has no template and makes none: "),
-        (
-            "create a template for it, or create the service again with another image, as spec.model is immutable: "
-            "kubectl delete {service}"
-        ),
+        "create a template for it, or create the service again with another image, as spec.model is immutable: "
+        "kubectl delete {service}",
     ),
-    (
-        re.compile(r"^spec\.\S+ of its runtime config: "),
-        "correct it there, or set it here: kubectl edit {service}",
-    ),
-    (
+    Words(
+        _NO_TEMPLATE,
         re.compile(r"set spec\.template\.allowUnoptimized"),
         """kubectl patch {service} --type merge -p '{{"spec":{{"template":{{"allowUnoptimized":true}}}}}}'""",
     ),
-    (re.compile(r"matches spec\.overrides"), "correct spec.overrides: kubectl edit {service}"),
-    (
+    Words(
+        _NO_TEMPLATE,
+        re.compile(r"matches spec\.overrides"),
+        "correct spec.overrides: kubectl edit {service}",
+    ),
+    Words(
+        frozenset({"InvalidSpec"}),
+        re.compile(r"^spec\.\S+ of its runtime config: "),
+        "correct it there, or set it here: kubectl edit {service}",
+    ),
+    Words(
+        frozenset({"ImagePullBackOff", "ErrImagePull"}),
         re.compile(r"(?i)\b429\b|rate limit|too many requests"),
         "wait, or name a pull secret whose account may pull more (imagePullSecrets): kubectl edit {service}",
     ),
-    (
+    Words(
+        _UNSCHEDULABLE,
         re.compile(r"no node is large enough"),
         "ask for less, or add a larger node: kubectl edit {service}",
     ),
-    (
+    Words(
+        _UNSCHEDULABLE,
         re.compile(r"Insufficient amd\.com/gpu"),
         "free a GPU, add nodes, or set spec.deploymentStrategy.type to Recreate: kubectl describe {what}",
     ),
     # A pod that finds no room on the other nodes needs room; the taint of control planes is on one of most clusters.
-    (
+    Words(
+        _UNSCHEDULABLE,
         re.compile(r"^(?!.*Insufficient).*untolerated taint \{(?!node-role\.kubernetes\.io/)", re.DOTALL),
         "set jobs.tolerations or predictors.tolerations of the runtime config: kubectl describe {what}",
     ),
-    (re.compile(r"keeps crashing: .*\(OOMKilled\)"), _MEMORY),
-    (
-        re.compile(r"container (?:model-download|check-size|discovery) .*\(OOMKilled\)"),
+    Words(frozenset({"CrashLoopBackOff"}), re.compile(r"last exit code \d+ \(OOMKilled\)"), _MEMORY),
+    Words(
+        frozenset({"PodOOMKilled"}),
+        re.compile(r"container (?:model-download|check-size|discovery) "),
         "raise jobs.resources of the runtime config, then have it made again: kubectl delete {made}",
     ),
-    (
-        re.compile(r"couldn't find key (?P<key>\S+) in Secret [^/\s]+/(?P<name>\S+)"),
+    Words(
+        frozenset({"CreateContainerConfigError"}),
+        re.compile(rf"couldn't find key (?P<key>[-.\w]+) in Secret {_NAME}/(?P<name>{_NAME})$", re.ASCII),
         """kubectl patch secret {name} -n {namespace} --type merge -p '{{"stringData":{{"{key}":"VALUE"}}}}'""",
     ),
-    (
-        re.compile(r'storageclass\.storage\.k8s\.io "[^"]*" not found'),
-        "name one that exists (kubectl get storageclass), then have it made again: kubectl delete {owner}",
-    ),
-    (
-        re.compile(r"(?i)no space left in|insufficient (capacity|space)|out of (disk )?space"),
-        "free space in the pool of the storage class, it is tried again by itself: kubectl get pv",
-    ),
-    (
-        re.compile(r'secret "(?P<name>[^"]+)" not found'),
+    Words(
+        frozenset({"CreateContainerConfigError"}),
+        re.compile(rf'secret "(?P<name>{_NAME})" not found$'),
         "create it, or correct env: kubectl create secret generic {name} -n {namespace} --from-literal=KEY=VALUE",
     ),
+    Words(
+        frozenset({"ProvisioningFailed"}),
+        re.compile(r'storageclass\.storage\.k8s\.io "[^"]*" not found'),
+        "name one that exists (kubectl get storageclass), then have it made again: kubectl delete {chosen}",
+    ),
+    Words(
+        frozenset({"ProvisioningFailed"}),
+        re.compile(r"(?i)no space left in|insufficient (?:capacity|space)|out of (?:disk )?space"),
+        "free space in the pool of the storage class, it is tried again by itself: kubectl get pv",
+    ),
 )
-"""What to do by the words of a message, where its reason alone says too little; the first that fits."""
+"""Where a reason alone says too little; the first that fits."""
+_QUOTA: Final = "exceeded quota: "
+_OF_QUOTA: Final = "raise the quota, or delete what counts: kubectl describe resourcequota -n {namespace}"
+"""The API server answers writes of all kinds with it, under reasons of those who write."""
 
 
 def is_known(link: Link) -> bool:
@@ -210,23 +247,25 @@ def is_known(link: Link) -> bool:
 def remedy_of(link: Link) -> str:
     """One line; what Kubernetes itself says of the object, where nothing better is known."""
     ref, blocker = link.ref, link.blocker
-    scope = f" -n {ref.namespace}" if ref.namespace else ""
     if blocker is None:
+        scope = f" -n {ref.namespace}" if ref.namespace else ""
         return f"create it, or correct who names it: kubectl get {ref.kind.plural}{scope}"
-    what = blocker.subject or f"{ref.kind.singular} {ref.name}{scope}"
+    what = blocker.subject or in_command(ref)
     names = {
         "what": what,
         "log": what.removeprefix(f"{POD.singular} "),
         "namespace": ref.namespace,
-        "service": blocker.service or f"aimservices{scope or ' -A'}",
-        "owner": blocker.owner,
+        "service": blocker.service or f"aimservices{f' -n {ref.namespace}' if ref.namespace else ' -A'}",
+        "chosen": blocker.chosen,
         "made": blocker.made,
         "gateway": _gateway_of(blocker),
     }
-    for words, text in _BY_WORDS:
-        # Where nothing above is made again, nothing is to be deleted.
-        is_missing = ("{owner}" in text and not blocker.owner) or ("{made}" in text and not blocker.made)
-        if (found := words.search(blocker.message)) is not None and not is_missing:
+    if _QUOTA in blocker.message:
+        return _OF_QUOTA.format(**names)
+    for reasons, words, text in _BY_WORDS:
+        found = words.search(blocker.message) if blocker.reason in reasons else None
+        # What is not made again is not to be deleted.
+        if found is not None and not any(f"{{{one}}}" in text and not names[one] for one in ("chosen", "made")):
             return text.format(**names, **found.groupdict())
     return _by_reason(ref, blocker).format(**names)
 
@@ -238,6 +277,8 @@ def _by_reason(ref: Ref, blocker: Blocker) -> str:
         return _MADE_AGAIN[blocker.reason]
     if blocker.derived and blocker.service and blocker.reason in _OF_DERIVED:
         return _OF_DERIVED[blocker.reason]
+    if blocker.derived and blocker.service and ref.kind == AIM_SERVICE_TEMPLATE and blocker.reason in _NO_GPU:
+        return _OTHER_GPU
     if ref.kind == POD and blocker.reason in _OF_PODS:
         return _OF_PODS[blocker.reason]
     return REMEDIES.get(blocker.reason, "kubectl describe {what}")
@@ -245,4 +286,4 @@ def _by_reason(ref: Ref, blocker: Blocker) -> str:
 
 def _gateway_of(blocker: Blocker) -> str:
     named = (one for one in blocker.towards if isinstance(one, Ref) and one.kind == GATEWAY)
-    return next((f"{one.kind.singular} {one.name} -n {one.namespace}" for one in named), "gateways -A")
+    return next((shlex.join(in_command(one).split()) for one in named), "gateways -A")
