@@ -212,6 +212,8 @@ async def test_certificates_are_verified_and_presented(tmp_path: Path) -> None:
         for file in (good, lax, inline):
             async with KubeClient(await from_kubeconfig(str(file)), service="t") as client:
                 assert await client.version() == {"major": "1"}
+                with pytest.raises(ConfigError, match="authenticates by certificate"):
+                    client.as_bearer("theirs")
         once = TransportSettings(attempts=1)
         async with KubeClient(await from_kubeconfig(str(bad)), service="t", settings=once) as client:
             with pytest.raises(ApiConnectionError, match="certificate"):
@@ -269,3 +271,12 @@ def test_the_library_is_not_imported_without_need(tmp_path: Path) -> None:
         "asyncio.run(from_kubeconfig(sys.argv[1])); sys.exit('kubernetes_asyncio' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program, str(file)], check=True, timeout=60)
+
+
+@pytest.mark.spec("FW-872")
+async def test_a_bearer_has_the_token_and_no_other_credential(tmp_path: Path) -> None:
+    own = await from_kubeconfig(str(kubeconfig(tmp_path / "config", "http://127.0.0.1:9", {"token": "mine"})))
+    bearer = own.as_bearer("theirs")
+    assert await bearer.credentials.authorization() == "Bearer theirs"
+    await bearer.credentials.refresh()
+    assert await bearer.credentials.authorization() == "Bearer theirs", "a refused token is not replaced by another"

@@ -269,6 +269,17 @@ class KubeClient:
         """Base URL of the API server."""
         return self._transport.server
 
+    def as_bearer(self, token: str) -> "KubeClient":
+        """Another client of the same API server, with connections of its own, as the bearer of a token.
+
+        Raises:
+            ConfigError: this client authenticates by certificate, which goes before a token.
+        """
+        bearer = copy(self)
+        bearer._transport = self._transport.as_bearer(token)
+        bearer._stack = AsyncExitStack()
+        return bearer
+
     def guarded(self, guard: WriteGuard) -> "KubeClient":
         """The same client (shared connections, no opening or closing of its own) that asks before each write.
 

@@ -8,7 +8,7 @@ import ssl
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
@@ -197,6 +197,7 @@ class Connection:
         read_tls: reads its files again, because the server's certificate was not believed (FW-660).
         tls_server_name: name to verify instead of the URL's host.
         proxy: URL of an explicit proxy; the environment's proxy variables are honoured besides.
+        certified: whether the TLS context has a client certificate, which the API server looks at first.
     """
 
     server: str
@@ -205,6 +206,17 @@ class Connection:
     read_tls: Callable[[], Awaitable[ssl.SSLContext]] | None = None
     tls_server_name: str | None = None
     proxy: str | None = None
+    certified: bool = False
+
+    def as_bearer(self, token: str) -> "Connection":
+        """To the same API server, as the bearer of a token and of nothing else (FW-872).
+
+        Raises:
+            ConfigError: the API server would take the client certificate of this connection for the bearer's.
+        """
+        if self.certified:
+            raise ConfigError("this connection authenticates by certificate; use a kubeconfig with a token")
+        return replace(self, credentials=BearerToken(token))
 
 
 @final
@@ -217,6 +229,21 @@ class NoCredentials:
 
     async def refresh(self) -> None:
         """Nothing to renew."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class BearerToken:
+    """A token that a request carried."""
+
+    token: str
+
+    async def authorization(self) -> str | None:
+        """The header."""
+        return f"Bearer {self.token}"
+
+    async def refresh(self) -> None:
+        """There is no other."""
 
 
 @final
@@ -329,7 +356,10 @@ async def from_kubeconfig(path: str, context: str | None = None) -> Connection:
     else:
         credentials = TokenFile(written.token_file)
         await credentials.refresh()
-    return Connection(written.server, credentials, tls, read_tls, written.tls_server_name, written.proxy)
+    certified = written.certificate is not None
+    return Connection(
+        written.server, credentials, tls, read_tls, written.tls_server_name, written.proxy, certified=certified
+    )
 
 
 async def _from_plugin(path: str, context: str | None) -> Connection:
@@ -345,7 +375,10 @@ async def _from_plugin(path: str, context: str | None) -> Connection:
         return _authorization_of(await _load_kubeconfig(path, context))
 
     credentials = KubeconfigCredentials(_authorization_of(loaded), read)
-    return Connection(server, credentials, tls, tls_server_name=loaded.tls_server_name, proxy=loaded.proxy)
+    certified = bool(loaded.cert_file)
+    return Connection(
+        server, credentials, tls, tls_server_name=loaded.tls_server_name, proxy=loaded.proxy, certified=certified
+    )
 
 
 async def _load_kubeconfig(path: str, context: str | None) -> "Configuration":

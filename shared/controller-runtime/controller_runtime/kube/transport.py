@@ -184,6 +184,14 @@ class Transport:
         """Base URL of the API server."""
         return self._connection.server
 
+    def as_bearer(self, token: str) -> Transport:
+        """Another one, not open yet, that sends a token instead of these credentials.
+
+        Raises:
+            ConfigError: see `Connection.as_bearer`.
+        """
+        return Transport(self._connection.as_bearer(token), self._user_agent, self._settings, self._observer)
+
     async def __aenter__(self) -> Self:
         # The limiter bounds calls; a bound on connections would let watches starve them.
         self._session = aiohttp.ClientSession(
