@@ -117,7 +117,7 @@ async def test_a_broker_that_is_away_is_reported_and_comes_back(browser: Tab, tm
         assert browser.complaints == []
         assert await browser.evaluate("document.getElementById('live').textContent") == "waiting for the broker"
         await browser.open(small.url("/objects/aimservices/team-0/broken/story"))
-        assert "Not to be shown" in await browser.evaluate("document.body.innerText")
+        assert "Cannot be shown" in await browser.evaluate("document.body.innerText")
         await browser.picture(pictures / "broker-away-story-light-1280.png")
         await browser.open(small.url("/"))
         await small.broker.start()

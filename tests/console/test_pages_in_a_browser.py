@@ -20,6 +20,7 @@ PAGES = {
     "healthy": "/objects/aimservices/team-3/chat-003",
     "model": "/objects/aimclustermodels/-/llama-3-70b",
     "abused": "/objects/aimservices/" + "/".join(ABUSED),
+    "events": f"{FAILED}/events",
     "story": f"{FAILED}/story",
     "replay": f"{FAILED}/replay",
     "catalogue": "/catalogue",
@@ -97,11 +98,11 @@ async def test_everything_is_reached_by_keyboard(browser: Tab, crowded: Site) ->
     await browser.look(*LAPTOP)
     await browser.open(crowded.address)
     await browser.open(crowded.url("/?q=team-3/chat-00"))
-    # The concerns have links, too: the search stands between them and the services.
-    regions = await focus_order(browser, "search", 40)
+    regions = await focus_order(browser, "search", 10)
     assert regions[:2] == ["skip", "nav"]
     assert regions[-1] == "search"
-    assert (await focus_order(browser, "table", 3))[-1] == "table"
+    # The filter's other fields, and the way back to all.
+    assert (await focus_order(browser, "table", 8))[-1] == "table"
     await browser.press("Enter")
     await browser.until("location.pathname === '/objects/aimservices/team-3/chat-003'")
 
@@ -119,3 +120,38 @@ async def test_what_is_searched_for_is_shown(browser: Tab, crowded: Site) -> Non
     assert await browser.evaluate(f"{rows}.length") == 1
     shown = await browser.evaluate(f"{rows}[0].getBoundingClientRect().bottom")
     assert 0 < shown < PHONE[1], "the window is where it was found, not at what needs attention"
+
+
+@pytest.mark.spec("FW-870")
+async def test_the_filter_takes_effect_while_one_types_and_stands_in_the_address(browser: Tab, crowded: Site) -> None:
+    await browser.look(*LAPTOP)
+    await browser.open(crowded.address)
+    await browser.press("/")
+    for key in "team-4/chat-0":
+        await browser.press(key)
+    rows = "document.querySelectorAll('[aria-labelledby=services] tbody tr').length"
+    await browser.until(f"location.search === '?q=team-4%2Fchat-0' && {rows} === 10")
+    assert await browser.evaluate("document.activeElement.name + document.activeElement.selectionStart") == "q13"
+    await browser.press("1")
+    await browser.until(f"location.search === '?q=team-4%2Fchat-01' && {rows} === 1")
+    await browser.open(crowded.url("/?q=team-4/chat-"))
+    assert await browser.evaluate(rows) == 50
+    await browser.evaluate("""(() => {
+      const model = document.querySelector("select[name=model]");
+      model.value = "llama-3-70b";
+      model.dispatchEvent(new Event("input", { bubbles: true }));
+    })()""")
+    await browser.until(f"location.search.endsWith('&model=llama-3-70b') && {rows} < 50")
+    few = await browser.evaluate(rows)
+    await browser.open(crowded.url("/") + await browser.evaluate("location.search"))
+    assert await browser.evaluate(f"document.querySelector('select[name=model]').value + {rows}") == f"llama-3-70b{few}"
+
+
+@pytest.mark.spec("FW-871")
+async def test_a_button_copies_the_command_of_the_remedy(browser: Tab, crowded: Site) -> None:
+    await browser.open(crowded.address)
+    await browser.open(crowded.url(FAILED))
+    await browser.evaluate("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
+    await browser.evaluate("document.querySelector('button.copy').click()")
+    await browser.until("window.copied === 'kubectl edit aimservice broken -n team-0'")
+    await browser.until("document.querySelector('button.copy').textContent === 'Copied'")

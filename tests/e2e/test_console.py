@@ -58,7 +58,7 @@ async def opened(platform: Platform) -> AsyncIterator[Opened]:
         await asyncio.wait((serving,))
 
 
-@pytest.mark.spec("FW-630", "FW-631", "FW-632", "FW-634")
+@pytest.mark.spec("FW-630", "FW-631", "FW-632", "FW-634", "FW-872")
 async def test_the_platform_as_pages(platform: Platform) -> None:
     await platform.namespace("console")
     await platform.running(await platform.service("console", "chat", model={"image": IMAGE}))
@@ -79,8 +79,12 @@ async def test_the_platform_as_pages(platform: Platform) -> None:
 
         await console.until("/?q=console/", ">console/chat<")
         about = await console.page("/objects/aimservices/console/chat")
-        assert "nothing is in its way" in about
+        assert "Nothing is in its way" in about
         assert "InferenceService console/" in about
+        beside = await console.page("/objects/aimservices/console/chat/events")
+        assert "AIMService chat" in beside
+        assert "kserve-container" in beside
+        assert "cannot be read" not in beside
         story = await console.page("/objects/aimservices/console/chat/story")
         assert "AIMService console/chat" in story
         assert "created" in story or "applied" in story

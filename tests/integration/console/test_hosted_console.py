@@ -303,8 +303,8 @@ async def test_the_command_serves_before_the_broker_is_there_and_ends_when_it_is
             await eventually(lambda: says(200), "the console with a broker")
         assert await says(200), "it stays ready to say that the broker is away"
         certificates.issue("after.example")
-        # No page of it is called so; what counts is that it is trusted under this name.
-        assert (await scrape(f"127.0.0.1:{port}", certificates.client, name="after.example"))[0] == 404
+        # Without a session it asks to log in; what counts is that it is trusted under this name.
+        assert (await scrape(f"127.0.0.1:{port}", certificates.client, name="after.example"))[0] == 401
         async with ada.session.get(f"{address}/live"):
             process.send_signal(signal.SIGTERM)
             async with asyncio.timeout(PATIENCE):
@@ -391,3 +391,26 @@ async def test_what_is_wrong_with_its_options_is_reported_in_a_line(
     [line] = [one for one in log.splitlines() if one.startswith("aim: ")]
     assert said in line
     assert "Traceback" not in log
+
+
+@pytest.mark.spec("FW-872")
+async def test_events_and_logs_are_read_as_the_viewer(house: House, ada: Browser, api: RawApi) -> None:
+    await api.created("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a"}})
+    about = {"apiVersion": "aim.eai.amd.com/v1alpha1", "kind": "AIMService", "namespace": "team-a", "name": "chat"}
+    event = {
+        "apiVersion": "v1", "kind": "Event", "metadata": {"name": "chat.1"}, "involvedObject": about, "count": 3,
+        "type": "Warning", "reason": "RouteRemoved", "message": "routing is <b>off</b>",
+    }  # fmt: skip
+    await api.created("/api/v1/namespaces/team-a/events", event)
+    page = "/objects/aimservices/team-a/chat/events"
+    assert (await ada.get(page)).status == 401
+    await ada.log_in(await planted_token(api, "default", "ada"))
+    found = await ada.get(page)
+    assert (found.status, "RouteRemoved" in found.text, "routing is &lt;b&gt;off&lt;/b&gt;" in found.text) == (
+        200, True, True,
+    )  # fmt: skip
+    assert "× 3" in found.text
+    assert "It has no pod now." in found.text
+    assert (await ada.get("/objects/aimservices/team-b/chat/events")).status == 404
+    await ada.log_out()
+    assert (await ada.get(page)).status == 401

@@ -19,13 +19,22 @@ from aim_cli.console.app import Console
 from aim_cli.console.login import POLICY, PrivateDoor
 from aim_cli.console.mirror import mirror
 from aim_local.ports import free_port
-from controller_runtime import JsonObject
+from controller_runtime import JsonObject, KubeClient
+from controller_runtime.kube.config import Connection, NoCredentials
+from controller_runtime.kube.transport import TransportSettings
 from controller_runtime.manager.http import HttpServer
 from controller_runtime.manager.settings import Address
 
 TOKEN: Final = "the-token"
 CHAT: Final = "/objects/aimservices/team-a/chat"
-READINGS: Final = (f"{CHAT}/story", f"{CHAT}/past", f"{CHAT}/replay", f"{CHAT}/replay/none", "/bus/holes")
+READINGS: Final = (
+    f"{CHAT}/events",
+    f"{CHAT}/story",
+    f"{CHAT}/past",
+    f"{CHAT}/replay",
+    f"{CHAT}/replay/none",
+    "/bus/holes",
+)
 PAGES: Final = ("/", "/catalogue", "/capacity", "/bus", CHAT, *READINGS)
 PATIENCE: Final = 60.0
 
@@ -44,9 +53,14 @@ async def opened(tmp_path: Path, namespace: str | None) -> AsyncIterator[House]:
     async def review(body: JsonObject) -> JsonObject:
         return {"status": {"allowed": body["spec"]["resourceAttributes"].get("namespace") == namespace}}
 
-    async with reported(tmp_path, [service("team-a", "chat")]) as (broker, feed), mirror(broker.url) as present:
+    nowhere = Connection("http://127.0.0.1:9", NoCredentials())
+    async with (
+        reported(tmp_path, [service("team-a", "chat")]) as (broker, feed),
+        mirror(broker.url) as present,
+        KubeClient(nowhere, service="console", settings=TransportSettings(attempts=1)) as kube,
+    ):
         port = free_port()
-        console = Console(present, PrivateDoor(Access(review), TOKEN))
+        console = Console(present, PrivateDoor(Access(review), TOKEN, kube))
         running = asyncio.ensure_future(HttpServer(console.application(), Address("127.0.0.1", port)).run())
         try:
             await eventually(lambda: present.complete, "the console knows everything")
@@ -148,3 +162,19 @@ async def test_news_come_one_after_the_other_with_time_between(
         await eventually(lambda: knows("team-a/two"), "a page with the newest")
         assert await knows("team-a/two")
         assert news.content.read_nowait() == b""
+
+
+@pytest.mark.spec("FW-635")
+async def test_an_address_without_a_page_says_so_with_the_way_back(viewer: aiohttp.ClientSession) -> None:
+    async with viewer.get("/nowhere") as answer:
+        text = await answer.text()
+        assert (answer.status, "there is no page /nowhere" in text, '<nav aria-label="Pages">' in text) == (
+            404, True, True,
+        )  # fmt: skip
+
+
+@pytest.mark.spec("FW-872")
+async def test_without_an_api_server_the_page_of_events_says_so(viewer: aiohttp.ClientSession) -> None:
+    async with viewer.get(f"{CHAT}/events") as answer:
+        assert "Events of AIMService team-a/chat cannot be read" in await answer.text()
+        assert answer.status == 200

@@ -28,7 +28,8 @@ from aim_cli.log.targets import target_of
 from aim_domain.kind_names import AIM_CLUSTER_MODEL, AIM_SERVICE, AIM_TEMPLATE_CACHE, POD, KindName
 from aim_domain.parts import CLUSTER_MODELS, DISCOVERY_PODS, NAMESPACES, PREDICTOR_PODS, SERVICES, TEMPLATE_CACHES
 from aim_local.ports import free_port
-from controller_runtime import Key, Part
+from controller_runtime import Key, KubeClient, Part
+from controller_runtime.kube.config import Connection, NoCredentials
 from controller_runtime.log.broker.connection import BusConnection
 from controller_runtime.log.history.decisions import DecisionRecord, RecordedWrite
 from controller_runtime.log.history.reader import History
@@ -39,6 +40,7 @@ from controller_runtime.manager.http import HttpServer
 from controller_runtime.manager.settings import Address
 
 CHAT = Ref(AIM_SERVICE, "ns", "chat")
+NOWHERE = Connection("http://127.0.0.1:9", NoCredentials())
 ALL = Rights(frozenset(kind.resource for kind in KNOWN))
 FRAME = {"place": "", "version": 1, "complete": True, "lost_at": None, "unasked": {}, "trouble": ""}
 OWN = frozenset({(AIM_SERVICE.resource, "ns")})
@@ -55,6 +57,9 @@ class Today:
 
     def holds(self, _: KindName) -> bool:
         return True
+
+    def object(self, _: Ref) -> JsonObject | None:
+        return None
 
     def owned(self, kind: KindName, owner: str) -> list[Ref]:
         assert owner
@@ -352,7 +357,10 @@ async def test_a_few_pages_are_made_from_the_log_at_once(
         return {"status": {"allowed": True}}
 
     async with following(bus) as mirror:
-        console, port = Console(mirror, PrivateDoor(Access(review), "token")), free_port()
+        console, port = (
+            Console(mirror, PrivateDoor(Access(review), "token", KubeClient(NOWHERE, service="console"))),
+            free_port(),
+        )
         server = HttpServer(console.application(), Address("127.0.0.1", port))
         serving = asyncio.ensure_future(server.run())
         jar = aiohttp.CookieJar(unsafe=True)

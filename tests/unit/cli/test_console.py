@@ -6,18 +6,30 @@ from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
 import pytest
+from support import console_objects
 from support.builders import condition, make
 
-from aim_cli.cluster.refs import JsonObject, Ref
-from aim_cli.console import pages
+from aim_cli.cluster.refs import KNOWN, JsonObject, Ref
+from aim_cli.console import home_page, pages
 from aim_cli.console.access import NOT_ALLOWED, NOT_PUBLISHED, Access, Rights, Sight, question
 from aim_cli.console.graph import mark_of
+from aim_cli.console.log_pages import changes_since
 from aim_cli.console.newest import visible_rows
-from aim_cli.console.past import drawn
+from aim_cli.console.past import drawn, folded
 from aim_cli.console.templating import render
 from aim_cli.log.report import Bar
+from aim_cli.log.timeline import Moment
+from aim_cli.why.remedies import split_remedy
 from aim_domain import kinds
-from aim_domain.kind_names import AIM_CLUSTER_MODEL, AIM_CLUSTER_SERVICE_TEMPLATE, AIM_SERVICE, GATEWAY, NODE, KindName
+from aim_domain.kind_names import (
+    AIM_CLUSTER_MODEL,
+    AIM_CLUSTER_SERVICE_TEMPLATE,
+    AIM_SERVICE,
+    GATEWAY,
+    NODE,
+    POD,
+    KindName,
+)
 from controller_runtime import Key
 from controller_runtime.log.history.decisions import DecisionRecord, RecordedWrite
 
@@ -44,7 +56,13 @@ class Objects:
         found = self.objects(ref.kind, ref.namespace, "")
         return next((obj for obj in found if _named(obj) == (ref.namespace, ref.name)), None)
 
-    def objects(self, kind: KindName, namespace: str, owner: str) -> Iterable[JsonObject]:
+    def objects(
+        self,
+        kind: KindName,
+        namespace: str,
+        owner: str,
+        label: str = "",  # noqa: ARG002
+    ) -> Iterable[JsonObject]:
         assert not owner or kind != AIM_SERVICE, "nothing makes services"
         return [obj for own, obj in self._objects if own == kind and namespace in ("", _named(obj)[0])]
 
@@ -136,27 +154,150 @@ def test_objects_of_other_tenants_are_neither_found_nor_listed() -> None:
 # Pages
 
 
-@pytest.mark.spec("FW-631", "FW-635")
-def test_home_tells_what_needs_somebody_and_finds_services() -> None:
+@pytest.mark.spec("FW-631", "FW-635", "FW-869")
+def test_home_tells_what_needs_attention_and_finds_services() -> None:
     image = make(kinds.AIM_CLUSTER_MODEL, "qwen", status={"status": "Failed"})
     broken = service("broken", "team-b", "Failed", "no such image")
     known = Objects(service("chat"), broken, (AIM_CLUSTER_MODEL, image))
-    found = pages.home(Sight(known, ALL), "", NOW)
-    text = render("home.html", FRAME | found)
+    text = home(known)
+    assert "1 of 2 services needs attention; 2 causes; the oldest for 1h" in text
     assert text.index("team-b/broken") < text.index("team-a/chat"), "the worst first"
     assert "Because: no such image" in text
     assert '<a href="/objects/aimclustermodels/-/qwen">AIMClusterModel qwen</a>' in text
     assert 'class="sign broken"' in text
-    assert "Failed" in text
-    narrowed = pages.home(Sight(known, ALL), "team-a", NOW)
-    assert [row.ref.name for row in narrowed["services"]] == ["chat"]
+    narrowed = home_page.home(Sight(known, ALL), home_page.Filter("team-a"), NOW)
+    assert [row["ref"].name for row in narrowed["services"]] == ["chat"]
     assert (narrowed["found"], narrowed["total"]) == (1, 2)
+
+
+def first_page(*objects: tuple[KindName, JsonObject]) -> JsonObject:
+    return home_page.home(Sight(Objects(*objects), ALL), home_page.Filter(), NOW)
+
+
+def home(known: Objects, asked: home_page.Filter = home_page.Filter()) -> str:  # noqa: B008 - it is frozen
+    return render("home.html", FRAME | home_page.home(Sight(known, ALL), asked, NOW))
+
+
+@pytest.mark.spec("FW-868", "FW-869")
+def test_services_that_wait_for_the_same_are_one_cause_with_one_remedy() -> None:
+    refused = (service(f"chat-{one}", f"team-{one % 2}", "Failed", f"no token of chat-{one}") for one in range(40))
+    known = Objects(*refused, service("other", "team-a", "Degraded", "no route"), service("well"))
+    text = home(known)
+    assert "41 of 42 services need attention; 2 causes" in text
+    assert "40 AIMServices in 2 namespaces" in text
+    assert "and 35 more" in text
+    assert text.index("40 AIMServices") < text.index("1 AIMService in team-a"), "the worst first"
+    assert text.count('data-copy="kubectl describe aimservice') == 2
+
+
+@pytest.mark.spec("FW-869")
+def test_what_lies_on_the_way_to_a_cause_is_no_cause_of_its_own() -> None:
+    known = Objects(*((one_kind(obj), obj) for obj in console_objects.cluster(0)))
+    rights = Rights(frozenset(kind.resource for kind in KNOWN))
+    found = home_page.home(Sight(known, rights), home_page.Filter(namespace="team-0"), datetime.now(UTC))
+    (failing,) = (one for one in found["causes"] if one["named"][0]["ref"].name == "broken")
+    assert str(failing["cause"]["ref"]) == "AIMArtifact team-0/mixtral-8x22b-weights"
+    assert failing["cause"]["what"].startswith("DownloadComplete=False AuthError")
+    assert [one["summary"] for one in found["causes"]] == ["1 AIMService in team-0"] * 2, "no cache, no artifact"
+
+
+def one_kind(obj: JsonObject) -> KindName:
+    return next(kind for kind in KNOWN if kind.kind == obj["kind"])
+
+
+@pytest.mark.spec("FW-870")
+def test_the_filter_stands_in_the_address_and_narrows_causes_and_services() -> None:
+    known = Objects(*(service(f"chat-{one:03}") for one in range(120)), service("bad", "team-b", "Failed", "no image"))
+    asked = home_page.Filter.of_query({"q": "chat", "namespace": "team-a", "page": "2"})
+    found = home_page.home(Sight(known, ALL), asked, NOW)
+    assert [row["ref"].name for row in found["services"]][::49] == ["chat-050", "chat-099"]
+    assert (found["causes"], found["found"], found["first"]) == ([], 120, 51)
+    assert found["earlier"] == "/?q=chat&namespace=team-a"
+    assert found["later"] == "/?q=chat&namespace=team-a&page=3"
+    assert found["choices"]["namespace"] == [("team-a", 120), ("team-b", 1)]
+    failed = home_page.home(Sight(known, ALL), home_page.Filter(state="Failed"), NOW)
+    assert [row["ref"].name for row in failed["services"]] == ["bad"]
+    for page in ("0", "-1", "x", "9" * 5000, "\u0663"):
+        assert home_page.home(Sight(known, ALL), home_page.Filter.of_query({"page": page}), NOW)["first"] == 1
+    beyond = home_page.home(Sight(known, ALL), home_page.Filter(page=99), NOW)
+    assert len(beyond["services"]) == 21, "the last page"
+
+
+@pytest.mark.spec("FW-870")
+def test_home_of_thousands_of_services_weighs_little() -> None:
+    many = (service(f"chat-{one:04}", f"team-{one % 20}", "Failed", "the token is refused") for one in range(5000))
+    assert len(home(Objects(*many)).encode()) < 100_000
+
+
+@pytest.mark.spec("FW-871")
+def test_a_page_begins_with_the_cause_and_a_command_to_copy() -> None:
+    known = Objects(*((one_kind(obj), obj) for obj in console_objects.cluster(0)))
+    rights = Rights(frozenset(kind.resource for kind in KNOWN))
+    found = pages.one_object(Sight(known, rights), Ref(AIM_SERVICE, *console_objects.FAILING), NOW)
+    assert found is not None
+    assert str(found["cause"]["ref"]) == "AIMArtifact team-0/mixtral-8x22b-weights"
+    assert found["cause"]["command"] == "kubectl edit aimservice broken -n team-0"
+    assert found["cause"]["advice"].startswith("correct the Secret that env of the service")
+    assert [one["ref"].kind.kind for one in found["steps"]] == ["AIMTemplateCache", "AIMService"]
+    text = render("object.html", FRAME | found | {"up": ""})
+    assert text.index("AuthError") < text.index('data-copy="kubectl edit aimservice broken -n team-0"')
+    assert text.index("data-copy") < text.index("AIMTemplateCache")
+
+
+@pytest.mark.spec("FW-871")
+@pytest.mark.parametrize(
+    ("remedy", "parts"),
+    [
+        ("correct the image: kubectl edit aimmodel m", ("correct the image", "kubectl edit aimmodel m")),
+        ("kubectl describe pod p -n n", ("", "kubectl describe pod p -n n")),
+        ("free a GPU, or add nodes", ("free a GPU, or add nodes", "")),
+        # Of two commands none is the one to copy.
+        ("raise it: kubectl edit ns a, or kubectl edit b", ("raise it: kubectl edit ns a, or kubectl edit b", "")),
+        ("look (kubectl get pv), then: kubectl delete c", ("look (kubectl get pv), then", "kubectl delete c")),
+    ],
+)
+def test_a_remedy_is_words_and_a_command(remedy: str, parts: tuple[str, str]) -> None:
+    assert split_remedy(remedy) == parts
+
+
+@pytest.mark.spec("FW-873")
+def test_a_story_does_not_repeat_itself() -> None:
+    def moment(second: int, name: str, what: str) -> Moment:
+        return Moment(NOW + timedelta(seconds=second), "artifacts", "AIMArtifact", Key("a", name), what, "", "")
+
+    said = [moment(0, "w", "Ready"), moment(1, "v", "Ready"), moment(2, "w", "Ready"), moment(3, "w", "Failed")]
+    rows = folded([*said, moment(4, "w", "Ready")])
+    assert [(row["about"], row["what"], row["times"]) for row in rows] == [
+        ("AIMArtifact a/w", "Ready", 2),
+        ("AIMArtifact a/v", "Ready", 1),
+        ("AIMArtifact a/w", "Failed", 1),
+        ("AIMArtifact a/w", "Ready", 1),
+    ]
+    assert rows[0]["until"] == NOW + timedelta(seconds=2)
+    assert "× 2 until 12:00:02" in render("story.html", FRAME | STORY | {"moments": rows})
+
+
+STORY: JsonObject = {"bars": [], "up": "", "title": "t", "last": "", "ranges": ["1h"], "left_out": 0}
+
+
+@pytest.mark.spec("FW-874")
+def test_the_past_tells_what_differs_today() -> None:
+    then, today = service("chat", status="Starting")[1], service("chat", message="ok")[1]
+    today["metadata"]["generation"] = 2
+    changes = changes_since(then, today)
+    assert changes is not None
+    assert [(one["member"], one["then"], one["now"]) for one in changes] == [
+        ("status.conditions[Ready].message", "", "ok"),
+        ("status.conditions[Ready].status", "False", "True"),
+        ("status.status", "Starting", "Running"),
+    ]
+    assert changes_since(then, None) is None
+    assert changes_since(then, then) == []
 
 
 @pytest.mark.spec("FW-631")
 def test_an_empty_cluster_says_what_to_do() -> None:
-    text = render("home.html", FRAME | pages.home(Sight(Objects(), ALL), "", NOW))
-    assert "There is no AIMService yet" in text
+    assert "There is no AIMService yet" in home(Objects())
 
 
 @pytest.mark.spec("FW-635")
@@ -208,8 +349,8 @@ def test_what_users_wrote_never_becomes_markup_or_a_control_character() -> None:
     about = pages.one_object(sight, Ref(AIM_SERVICE, "team-a", "chat"), NOW)
     assert about is not None
     for text in (
-        render("home.html", FRAME | pages.home(sight, "", NOW)),
-        render("home.html", FRAME | pages.home(sight, EVIL, NOW)),
+        render("home.html", FRAME | home_page.home(sight, home_page.Filter(), NOW)),
+        render("home.html", FRAME | home_page.home(sight, home_page.Filter(EVIL), NOW)),
         render("object.html", FRAME | about | {"up": "/objects/aimservices/team-a/chat"}),
     ):
         assert "<script>alert" not in text
@@ -220,21 +361,21 @@ def test_what_users_wrote_never_becomes_markup_or_a_control_character() -> None:
 @pytest.mark.spec("FW-636")
 def test_pages_say_since_when_the_broker_is_away() -> None:
     away = FRAME | {"lost_at": NOW - timedelta(minutes=5)}
-    text = render("home.html", away | pages.home(Sight(Objects(), ALL), "", NOW))
+    text = render("home.html", away | first_page())
     assert "has not answered since 11:55:00 UTC" in text
     assert "kubectl get pods -A -l app.kubernetes.io/part-of=aim-engine" in text, "what to do"
     young = FRAME | {"complete": False}
-    denied = render("home.html", young | {"refused": "<denied>"} | pages.home(Sight(Objects(), ALL), "", NOW))
+    denied = render("home.html", young | {"refused": "<denied>"} | first_page())
     assert "&lt;denied&gt;" in denied
-    assert "Not everything is known yet" in render("home.html", young | pages.home(Sight(Objects(), ALL), "", NOW))
+    assert "Not everything is known yet" in render("home.html", young | first_page())
 
 
 @pytest.mark.spec("FW-732")
 def test_pages_call_nothing_missing_that_the_viewer_may_not_list() -> None:
     nobody = Sight(Objects(), Rights())
-    text = render("home.html", FRAME | pages.home(nobody, "", NOW) | {"unasked": nobody.unasked})
+    text = render("home.html", FRAME | home_page.home(nobody, home_page.Filter(), NOW) | {"unasked": nobody.unasked})
     assert "You may list no AIMService." in text
-    assert "Nothing of what you may list" in text
+    assert "No service of what you may list" in text
     nobody = Sight(Objects(), Rights())
     text = render("catalogue.html", FRAME | pages.catalogue(nobody, "") | {"unasked": nobody.unasked})
     assert "No model of those that you may list" in text
@@ -244,14 +385,43 @@ def test_pages_call_nothing_missing_that_the_viewer_may_not_list() -> None:
 def test_home_counts_what_there_is_and_says_whose_pods_hold_gpus() -> None:
     reported = {"amd.com/gpu.device-id": "74a1"}
     node = NODE, make(kinds.NODE, "n", labels=reported, spec={}, status={"allocatable": {"amd.com/gpu": "8"}})
-    text = render("home.html", FRAME | pages.home(Sight(Objects(node), ALL), "", NOW))
-    assert "<b>0 of 8</b> GPUs in use by the platform" in text
-    assert "What there is" not in render("home.html", FRAME | pages.home(Sight(Objects(), ALL), "", NOW))
+    text = render("home.html", FRAME | first_page(node))
+    assert "0 of 8</a></b> GPUs in use by the platform" in text
+    assert "What there is" not in render("home.html", FRAME | first_page())
+
+
+@pytest.mark.spec("FW-869", "FW-875")
+def test_gpus_are_in_use_by_pods_that_have_a_node_by_model_and_by_namespace() -> None:
+    def pod(name: str, namespace: str, node: str) -> tuple[KindName, JsonObject]:
+        asks = {"nodeName": node, "containers": [{"resources": {"requests": {"amd.com/gpu": "4"}}}]}
+        return POD, make(kinds.POD, name, namespace=namespace, spec=asks, status={"phase": "Running"})
+
+    def node(name: str, device: str) -> tuple[KindName, JsonObject]:
+        labels = {"amd.com/gpu.device-id": device}
+        return NODE, make(kinds.NODE, name, labels=labels, spec={}, status={"allocatable": {"amd.com/gpu": "8"}})
+
+    known = Objects(
+        node("a", "74a1"), node("b", "74a1"), node("c", "75a3"),
+        pod("one", "team-a", "a"), pod("two", "team-b", "a"), pod("three", "team-a", "c"), pod("late", "team-b", ""),
+    )  # fmt: skip
+    sight = Sight(known, Rights(ALL.everywhere | {POD.resource}))
+    found = pages.capacity(sight, NOW)
+    assert found["gpus"] == {"used": 12, "waiting": 4, "total": 24, "nodes": 3}
+    assert [(one["model"], one["nodes"], one["used"], one["total"]) for one in found["pools"]] == [
+        ("MI300X", 2, 8, 16),
+        ("MI355X", 1, 4, 8),
+    ]
+    assert found["teams"] == [
+        {"namespace": "team-a", "used": 8, "waiting": 0},
+        {"namespace": "team-b", "used": 4, "waiting": 4},
+    ]
+    assert "12 of 24 in use on 3 nodes, 4 more requested" in render("capacity.html", FRAME | found)
+    assert home_page.home(sight, home_page.Filter(), NOW)["gpus"] == found["gpus"]
 
 
 @pytest.mark.spec("FW-736")
 def test_home_begins_with_whether_it_is_current() -> None:
-    found = FRAME | pages.home(Sight(Objects(), ALL), "", NOW)
+    found = FRAME | first_page()
     assert "What is shown is current." in render("home.html", found)
     text = render("home.html", found | {"stale": ["pods-serving", "aimservices"]})
     assert "What is shown of pods-serving, aimservices may be outdated" in text
@@ -270,7 +440,7 @@ def test_recent_decisions_lead_to_their_replay_and_stay_text() -> None:
     rights = Rights(within=frozenset({(AIM_SERVICE.resource, "team-a")}), made={"team-a": NOW})
     (row,) = visible_rows([record, record.model_copy(update={"namespace": "team-b"})], rights)
     assert row["decision"].endswith("/replay/d1")
-    text = render("home.html", FRAME | pages.home(Sight(Objects(), ALL), "", NOW) | {"decided": [row]})
+    text = render("home.html", FRAME | first_page() | {"decided": [row]})
     assert "AIMService team-a/&lt;script&gt;" in text
     assert "InferenceService" not in text, "which the viewer may not list"
     assert "<script>alert" not in text

@@ -9,7 +9,7 @@ from support.asked import Objects
 from support.builders import condition, make, owner
 
 from aim_cli.cluster.refs import Ref
-from aim_cli.console.graph import HEIGHT, MOST, WIDTH, Drawing, drawing, laid_out, shortened
+from aim_cli.console.graph import HEIGHT, MOST, WIDTH, Drawing, drawing, laid_out, name_lines
 from aim_cli.console.pages import href
 from aim_cli.objects.tree import Node, tree
 from aim_cli.why.command import why
@@ -144,12 +144,19 @@ def test_a_larger_tree_says_how_much_is_left_out() -> None:
 
 
 @pytest.mark.spec("FW-671")
-def test_names_are_shortened_in_the_middle_and_tell_another_namespace() -> None:
-    assert shortened("a" * 30) == "a" * 30
-    assert shortened("deepseek-r1-distill-70b-mi300x-fp8-latency") == "deepseek-r1-di…0x-fp8-latency"
+def test_names_take_two_lines_and_tell_another_namespace() -> None:
+    assert name_lines("a" * 28) == ("a" * 28,)
+    assert name_lines("deepseek-r1-distill-70b-mi300x-fp8-latency") == (
+        "deepseek-r1-distill-",
+        "70b-mi300x-fp8-latency",
+    )
+    assert name_lines("a" * 40) == ("a" * 20, "a" * 20)
+    longer = name_lines("aim-qwen-qwen3-32b-0-8-5-mi300x-fp8-latency-924a5444-predictor-abcde")
+    assert longer == ("aim-qwen-qwen3-32b-0-8-5-mi…", "ncy-924a5444-predictor-abcde")
+    assert {len(line) for line in longer} == {28}
     chat = make(
         AIM_SERVICE, "chat", namespace="team", spec={},
         status={"resolvedModel": {"kind": "AIMModel", "namespace": "other", "name": "m"}},
     )  # fmt: skip
     names = {box.name for box in picture(Objects((AIM_SERVICE, chat))).boxes}
-    assert names == {"chat", "other/m"}
+    assert names == {("chat",), ("other/m",)}

@@ -7,9 +7,10 @@ from support.asked import Objects
 from support.builders import condition, make
 
 from aim_artifacts.limits.quota import limits_of as limits_that_hold
-from aim_cli.cluster.refs import JsonObject
+from aim_cli.cluster.refs import JsonObject, Ref
 from aim_cli.cluster.targets import Where
 from aim_cli.errors import Exit, UnreachableError
+from aim_cli.installation.attention import likeness
 from aim_cli.installation.overview import gpus_of, leaders_of, overview
 from aim_cli.installation.queues import Page, answer
 from aim_cli.objects.caches import caches, limits_of, quotas_of
@@ -36,7 +37,7 @@ LONG_AGO = NOW - timedelta(hours=2)
 
 
 def untrue(kind: KindName, name: str, status: str, since: object = LONG_AGO) -> tuple[KindName, JsonObject]:
-    reported = condition("ModelReady", False, "Because", f"{name} is sad", since)  # type: ignore[arg-type]
+    reported = condition("ModelReady", False, "Because", f"{name} is sad as {status}", since)  # type: ignore[arg-type]
     return kind, make(kind, name, namespace=TEAM, spec={}, status={"status": status, "conditions": [reported]})
 
 
@@ -64,9 +65,33 @@ def test_what_needs_somebody_first_comes_first() -> None:
         f"{TEAM}/hurt",
         f"{TEAM}/slow",
     ]
-    assert reported.lines[0] == f"AIMService {TEAM}/broken is Failed for 2h: Because: broken is sad"
+    assert reported.lines[0] == f"AIMService {TEAM}/broken is Failed for 2h: Because: broken is sad as Failed"
     assert reported.lines[4].startswith("KIND")
     assert "AIMService           3         2 Starting, 1 Failed" in reported.lines
+
+
+@pytest.mark.spec("FW-868")
+def test_objects_with_the_same_cause_are_one_line() -> None:
+    names = ("chat", "chat-eu", "vision")
+    known = Objects(*(untrue(AIM_SERVICE, name, "Failed") for name in names), untrue(AIM_SERVICE, "hurt", "Degraded"))
+    reported = overview(known, "", NOW)
+    assert reported.lines[0] == f"AIMService {TEAM}/chat and 2 more are Failed for 2h: Because: chat is sad as Failed"
+    assert reported.lines[1].startswith(f"AIMService {TEAM}/hurt is Degraded")
+    assert isinstance(reported.data, dict)
+    assert len(reported.data["attention"]) == 4, "programs get each"
+
+
+@pytest.mark.spec("FW-868")
+@pytest.mark.parametrize(
+    ("why", "common"),
+    [
+        ("BackOff: pod team/chat-predictor-7d9-x is waiting", "BackOff: pod …/… is waiting"),
+        ("Progressing: 41 % of 61Gi", "Progressing: … of 61Gi"),
+        ("ImageNotFound: org/chatty:1 in team-b", "ImageNotFound: org/chatty:1 in team-b"),
+    ],
+)
+def test_a_cause_is_told_from_another_by_all_but_the_own_names_and_the_progress(why: str, common: str) -> None:
+    assert likeness(Ref(AIM_SERVICE, TEAM, "chat"), why) == common
 
 
 @pytest.mark.spec("FW-608")

@@ -204,8 +204,11 @@ class KnownMoment(Protocol):
     def object(self, ref: Ref) -> JsonObject | None:
         """One object."""
 
-    def objects(self, kind: KindName, namespace: str, owner: str) -> Iterable[JsonObject]:
-        """Objects of a kind: of a namespace unless it is empty, of the owner with a UID unless that is."""
+    def objects(self, kind: KindName, namespace: str, owner: str, label: str = "") -> Iterable[JsonObject]:
+        """Objects of a kind: of a namespace unless it is empty, of the owner with a UID unless that is.
+
+        With a label, as ``name=value``, others may be left out.
+        """
 
     def each(
         self, kind: KindName, namespace: str, make: Callable[[KindName, JsonObject], T]
@@ -229,6 +232,7 @@ class Sight:
     rights: Rights
     viewer: str = ""
     unasked: dict[str, str] = field(default_factory=dict)
+    _searched: dict[tuple[KindName, str, str, str], list[JsonObject]] = field(default_factory=dict)
 
     def find(self, ref: Ref) -> JsonObject | None:
         """See `Cluster`."""
@@ -247,14 +251,20 @@ class Sight:
         self,
         kind: KindName,
         namespace: str = "",
-        labels: str = "",  # noqa: ARG002 - this and the next would only save sending
-        fields: str = "",  # noqa: ARG002
+        labels: str = "",
+        fields: str = "",  # noqa: ARG002 - would only save sending
         owner: str = "",
     ) -> list[JsonObject]:
-        """See `Cluster`."""
+        """See `Cluster`; one page asks for the same more than once."""
+        wanted = kind, namespace, labels, owner
+        if wanted not in self._searched:
+            self._searched[wanted] = self._look_for(*wanted)
+        return self._searched[wanted]
+
+    def _look_for(self, kind: KindName, namespace: str, labels: str, owner: str) -> list[JsonObject]:
         if not self._may_look(kind, namespace):
             return []
-        found = self.known.objects(kind, namespace, owner)
+        found = self.known.objects(kind, namespace, owner, labels)
         shown = [obj for obj in found if self.rights.admits(kind.resource, obj["metadata"].get("namespace") or "")]
         for ref, unknown in self.known.unknowns(kind).items():
             if namespace in ("", ref.namespace) and self.rights.admits(kind.resource, ref.namespace):

@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from aim_cli.answer import plain
 from aim_cli.cluster.refs import KNOWN, JsonObject
-from aim_cli.console import decision, log_pages, pages, past
+from aim_cli.console import decision, events_page, home_page, log_pages, pages, past
 from aim_cli.console.access import Sight
 from aim_cli.console.bus_page import bus_page
 from aim_cli.console.login import HEADERS, Door, Viewer
@@ -29,6 +29,7 @@ from aim_cli.console.templating import render
 from aim_cli.console.tokens import READINGS, STREAMS, Places
 from aim_cli.errors import CliError, TargetError
 from aim_cli.log.targets import Target, target_of
+from aim_cli.units import moment
 from aim_domain.kind_names import NODE
 from controller_runtime import KubeError
 from controller_runtime.log.broker.address import BusError
@@ -38,6 +39,8 @@ _PULSE: Final = 15.0
 _BETWEEN: Final = 1.0
 """Seconds between two news of a change: readers cannot follow more."""
 _KINDS: Final = tuple(kind for kind in KNOWN if any(part.kind.resource == kind.resource for part in OBJECT_PARTS))
+_RANGES: Final = ("15m", "1h", "6h", "1d")
+"""How far back the moments of a story can be narrowed to."""
 _BUSY: Final = "as many pages are being made from the event log as can be at once; try again in a moment"
 
 Handler = Callable[[Request, Sight], Awaitable[Response]]
@@ -66,6 +69,7 @@ class Console:
             Route("/bus", self._guarded(self._bus)),
             Route("/bus/holes", self._reading(self._bus)),
             Route(about, self._guarded(self._object)),
+            Route(f"{about}/events", self._events),
             Route(f"{about}/story", self._reading(self._story)),
             Route(f"{about}/past", self._reading(self._past)),
             Route(f"{about}/replay", self._reading(self._replay)),
@@ -75,7 +79,12 @@ class Console:
             *self.door.routes,
         ]
         hosts = Middleware(TrustedHostMiddleware, allowed_hosts=list(self.door.hosts), www_redirect=False)
-        return Starlette(routes=routes, middleware=[hosts])
+        nowhere = self._guarded(self._nowhere)
+
+        async def absent(request: Request, _: Exception) -> Response:
+            return await nowhere(request)
+
+        return Starlette(routes=routes, middleware=[hosts], exception_handlers={404: absent})
 
     # The viewer
 
@@ -91,16 +100,17 @@ class Console:
 
         async def handle(request: Request) -> Response:
             viewer = await self.door.admit(request)
-            if isinstance(viewer, Response):
-                return viewer
-            if not self.readings.take(viewer.person):
-                return _page("trouble.html", self._frame("", trouble=_BUSY), 429, {"retry-after": "1"})
-            try:
-                return await self._answer(handler, request, viewer)
-            finally:
-                self.readings.leave(viewer.person)
+            return viewer if isinstance(viewer, Response) else await self._in_turn(handler, request, viewer)
 
         return handle
+
+    async def _in_turn(self, handler: Handler, request: Request, viewer: Viewer) -> Response:
+        if not self.readings.take(viewer.person):
+            return _page("trouble.html", self._frame("", trouble=_BUSY), 429, {"retry-after": "1"})
+        try:
+            return await self._answer(handler, request, viewer)
+        finally:
+            self.readings.leave(viewer.person)
 
     async def _answer(self, handler: Handler, request: Request, viewer: Viewer) -> Response:
         try:
@@ -117,7 +127,7 @@ class Console:
     # Pages
 
     async def _home(self, request: Request, sight: Sight) -> Response:
-        found = pages.home(sight, request.query_params.get("q", ""), _now())
+        found = home_page.home(sight, home_page.Filter.of_query(request.query_params), _now())
         decided = None
         # The page says since when the broker is away.
         with suppress(BusError):
@@ -148,12 +158,30 @@ class Console:
             return _missing(self._frame("", sight), request)
         return _page("object.html", self._frame("", sight) | found | {"up": request.url.path})
 
+    async def _events(self, request: Request) -> Response:
+        viewer = await self.door.admit(request)
+        if isinstance(viewer, Response):
+            return viewer
+
+        async def handle(request: Request, sight: Sight) -> Response:
+            ref = pages.ref_at(**request.path_params)
+            found = None if ref is None else await events_page.events_page(viewer.client(), sight, ref, _now())
+            if found is None:
+                return _missing(self._frame("", sight), request)
+            return _page("events.html", self._frame("", sight) | found | {"up": _above(request)})
+
+        return await self._in_turn(handle, request, viewer)
+
     async def _story(self, request: Request, sight: Sight) -> Response:
         wanted = _target(request, sight)
         if wanted is None:
             return _missing(self._frame("", sight), request)
-        found = await past.story(self.mirror.history, wanted, sight.rights)
-        return _page("story.html", self._frame("", sight) | found | {"title": str(wanted), "up": _above(request)})
+        last = request.query_params.get("last", "")
+        last = last if last in _RANGES else ""
+        since = moment(last, _now()) if last else None
+        found = await past.story(self.mirror.history, wanted, sight.rights, since)
+        found |= {"title": str(wanted), "up": _above(request), "last": last, "ranges": _RANGES}
+        return _page("story.html", self._frame("", sight) | found)
 
     async def _past(self, request: Request, sight: Sight) -> Response:
         asked = log_pages.request_of(request.path_params, request.query_params, sight.rights)
@@ -178,6 +206,10 @@ class Console:
             return _missing(self._frame("", sight), request)
         found = await past.replayed(self.mirror.history, wanted, sight.rights)
         return _page("replay.html", self._frame("", sight) | found | {"title": str(wanted), "up": _above(request)})
+
+    async def _nowhere(self, request: Request, sight: Sight) -> Response:
+        trouble = {"title": "Not found", "trouble": f"there is no page {plain(request.url.path)}"}
+        return _page("trouble.html", self._frame("", sight) | trouble, 404)
 
     def _frame(self, place: str, sight: Sight | None = None, trouble: str = "") -> JsonObject:
         return {
@@ -241,7 +273,8 @@ def _missing(frame: JsonObject, request: Request) -> Response:
     ref = pages.ref_at(plural, namespace, name)
     wanted = request.path_params.get("decision")
     named = f"kind {plural}" if ref is None else f"decision {wanted} about {ref}" if wanted else str(ref)
-    return _page("trouble.html", frame | {"trouble": f"there is no {plain(named)}, or you may not list it"}, 404)
+    trouble = {"title": "Not found", "trouble": f"there is no {plain(named)}, or you may not list it"}
+    return _page("trouble.html", frame | trouble, 404)
 
 
 def _target(request: Request, sight: Sight) -> Target | None:

@@ -186,11 +186,11 @@ def _apart(wanted: Sequence[float], rooms: Sequence[float]) -> list[float]:
 MOST: Final = 100
 """Boxes of a drawing; a larger one is unreadable."""
 WIDTH: Final = 210
-HEIGHT: Final = 54
+HEIGHT: Final = 68
 _COLUMN: Final = WIDTH + 46
 _ROW: Final = HEIGHT + 12
 _MARGIN: Final = 4
-_LETTERS: Final = 30
+_LETTERS: Final = 28
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,13 +198,13 @@ class Box:
     """One object; `x` and `y` of its upper left corner, in pixels.
 
     Attributes:
-        name: shortened to fit.
+        name: in lines that fit, shortened where it takes more than two.
         cause: whether this is what is in the way at last.
     """
 
     ref: Ref
     href: str
-    name: str
+    name: tuple[str, ...]
     state: str
     mark: str
     reason: str
@@ -286,15 +286,20 @@ def _box(node: Node, spot: Spot, root: Ref, address: Callable[[Ref], str], *, ca
     ref = node.ref
     name = ref.name if ref.namespace in ("", root.namespace) else f"{ref.namespace}/{ref.name}"
     x, y = _corner(spot)
-    return Box(ref, address(ref), shortened(name), node.state, mark_of(node.state), node.reason, x, y, cause)
+    return Box(ref, address(ref), name_lines(name), node.state, mark_of(node.state), node.reason, x, y, cause)
 
 
-def shortened(name: str) -> str:
-    """Names that are made differ at both ends, so what goes is the middle."""
+def name_lines(name: str) -> tuple[str, ...]:
+    """A name in one line or two; names that are made differ at both ends, so what goes is the middle."""
     if len(name) <= _LETTERS:
-        return name
-    half = (_LETTERS - 1) // 2
-    return f"{name[:half]}…{name[-half:]}"
+        return (name,)
+    if len(name) > 2 * _LETTERS:
+        return (f"{name[: _LETTERS - 1]}…", name[-_LETTERS:])
+    # Names are read in the parts that hyphens make of them.
+    breaks = [place + 1 for place, letter in enumerate(name) if letter in "-/."]
+    fits = [place for place in breaks if place <= _LETTERS and len(name) - place <= _LETTERS]
+    place = min(fits, key=lambda one: abs(len(name) - 2 * one), default=(len(name) + 1) // 2)
+    return (name[:place], name[place:])
 
 
 def _corner(spot: Spot) -> tuple[float, float]:

@@ -146,7 +146,8 @@ def login_door(kube: KubeClient, names: Sequence[str], clocks: Clocks = _REAL) -
         return await kube.create(SUBJECT_ACCESS_REVIEW, question, _MANAGER)
 
     tokens = Tokens(review_token, clocks.running)
-    return LoginDoor(tokens, Sessions(tokens.reviewed, clocks.wall), Viewers(review_access, clocks.running), names)
+    sessions = Sessions(tokens.reviewed, clocks.wall)
+    return LoginDoor(tokens, sessions, Viewers(review_access, clocks.running), names, kube)
 
 
 def hosted(present: Mirror, door: Door) -> Starlette:

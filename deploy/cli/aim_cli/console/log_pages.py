@@ -1,5 +1,6 @@
 """An object at an earlier moment, as a page with a slider through its story (FW-670)."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,12 +11,15 @@ from aim_cli.cluster.refs import JsonObject, Ref
 from aim_cli.console.access import Rights
 from aim_cli.console.pages import ref_at
 from aim_cli.console.past import Present, address, seen_moments, then
+from aim_cli.log.past import members
 from aim_cli.log.targets import Target, target_of
 from aim_cli.log.timeline import Moment
 from aim_cli.units import age, moment
 from controller_runtime.log.history.reader import History
 from controller_runtime.log.history.versions import Knowledge
 
+_NOT_COMPARED: Final = frozenset({"metadata.generation"})
+"""It only counts changes of the spec, which are shown themselves."""
 _ZONE: Final = re.compile(r"(T\S+) (\d\d:?\d\d)$")
 """A zone of which the plus became a space, as it does in a typed address."""
 
@@ -90,8 +94,24 @@ async def past_page(log: History, present: Present, wanted: PageRequest, now: da
             "what": "" if number is None else stops[number].what,
             "earlier": _address(wanted.ref, [one.at for one in stops if one.at < at][-1:]),
             "later": _address(wanted.ref, [one.at for one in stops if one.at > at][:1]),
+            "changes": None if found.body is None else changes_since(found.body, present.object(wanted.ref)),
         },
     }
+
+
+def changes_since(then: JsonObject, now: JsonObject | None) -> list[JsonObject] | None:
+    """Members that differ today, with both values; ``None`` where there is no such object any more (FW-874)."""
+    if now is None:
+        return None
+    return [
+        {"member": path, "then": _value(was), "now": _value(value)}
+        for path, was, value in members(then, now)
+        if path not in _NOT_COMPARED
+    ]
+
+
+def _value(value: object) -> str:
+    return "" if value is None else value if isinstance(value, str) else json.dumps(value, indent=2, sort_keys=True)
 
 
 def stops_of(moments: Sequence[Moment]) -> list[Stop]:

@@ -3,6 +3,7 @@
 import asyncio
 import hmac
 from collections.abc import Awaitable, Callable, Hashable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final, Protocol
@@ -17,6 +18,8 @@ from aim_cli.console.access import Access
 from aim_cli.console.sessions import Sessions, User, Viewers
 from aim_cli.console.templating import render
 from aim_cli.console.tokens import Tokens, TooManyTokensError, UnaskedError, UnknownTokenError
+from aim_cli.errors import UnreachableError
+from controller_runtime import KubeClient
 from controller_runtime.manager.scrapers import bearer
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
@@ -46,9 +49,11 @@ class Viewer:
         person: the same for all requests of one person.
         name: what they are called, where the pages show it.
         is_still_in: whether a stream that they opened may go on.
+        client: of the API server, with the viewer's own credentials (FW-872).
     """
 
     access: Access
+    client: Callable[[], AbstractAsyncContextManager[KubeClient]]
     person: Hashable = ""
     name: str = ""
     is_still_in: Callable[[], Awaitable[bool]] = _always
@@ -78,10 +83,12 @@ class PrivateDoor:
 
     Attributes:
         token: who has it is the viewer; others on this machine reach the port as well.
+        kube: their client, which is open.
     """
 
     access: Access
     token: str
+    kube: KubeClient
 
     @property
     def hosts(self) -> Sequence[str]:
@@ -100,7 +107,7 @@ class PrivateDoor:
             return self._welcome(request)
         if not self._is_token(request.cookies.get(cookie_of(request), "")):
             return PlainTextResponse("open the address that `aim console` printed", 403, HEADERS)
-        return Viewer(self.access)
+        return Viewer(self.access, lambda: nullcontext(self.kube))
 
     def _welcome(self, request: Request) -> Response:
         # The token is not to stay in the address bar, in bookmarks and in histories.
@@ -145,12 +152,14 @@ class LoginDoor:
 
     Attributes:
         names: of the host, besides the loopback, to which a port-forward leads.
+        kube: the console's own client.
     """
 
     tokens: Tokens
     sessions: Sessions
     viewers: Viewers
     names: Sequence[str]
+    kube: KubeClient
 
     @property
     def hosts(self) -> Sequence[str]:
@@ -179,9 +188,16 @@ class LoginDoor:
                 now is not None if not isinstance(now, LoginRefusal) else now.status == HTTPStatus.SERVICE_UNAVAILABLE
             )
 
+        def client() -> KubeClient:
+            own = bearer(request.headers.get("authorization", ""))
+            token = own or self.sessions.token(request.cookies.get(_cookie(request), ""))
+            if token is None:
+                raise UnreachableError("your session has ended; log in again")
+            return self.kube.as_bearer(token)
+
         person = (found.name, found.uid)
         # Whom a proxy names cannot log out here.
-        return Viewer(self.viewers.access(found), person, "" if by_token else found.name, is_still_in)
+        return Viewer(self.viewers.access(found), client, person, "" if by_token else found.name, is_still_in)
 
     async def _who(self, request: Request) -> User | LoginRefusal | None:
         token = bearer(request.headers.get("authorization", ""))

@@ -15,9 +15,10 @@ from aim_cli.errors import UnreachableError
 from aim_cli.log.connecting import broker, layout
 from aim_cli.log.refusals import refused_by_broker
 from aim_cli.parts import PARTS
-from aim_domain.kind_names import KindName
+from aim_domain import labels
+from aim_domain.kind_names import JOB, POD, KindName
 from aim_domain.parts import NAMESPACES
-from controller_runtime import Key
+from controller_runtime import Key, Part
 from controller_runtime.api.meta import Resource as Meta
 from controller_runtime.log.broker.connection import BusConnection
 from controller_runtime.log.cache.feed import CacheFeed
@@ -39,6 +40,25 @@ def _owners(obj: Meta) -> list[str]:
 # references, and sees what they may list, so that a stranger's claim to be a child shows nothing (FW-594).
 _OWNED: Final[Mapping[str, Index[Any]]] = {
     part.name: Index(part, "owners", _owners, Depth.METADATA) for part in OBJECT_PARTS
+}
+
+_SEARCHED: Final = (
+    labels.KSERVE_INFERENCE_SERVICE,
+    labels.CACHE_NAME,
+    labels.TEMPLATE,
+    labels.JOB_NAME,
+)
+"""Labels by whose values `aim why` looks for pods and Jobs."""
+
+
+def _labels_of(obj: Meta) -> list[str]:
+    return [f"{name}={value}" for name in _SEARCHED if (value := obj.metadata.labels.get(name))]
+
+
+_LABELLED: Final[Mapping[str, Index[Any]]] = {
+    part.name: Index(part, "labels", _labels_of, Depth.METADATA)
+    for part in OBJECT_PARTS
+    if part.kind.resource in (JOB.resource, POD.resource)
 }
 
 
@@ -78,7 +98,7 @@ class Mirror:
         self.ended = asyncio.Event()
         self.history = History(connection, layout())
         self.connection = connection
-        self._cache = Cache(OBJECT_PARTS, _OWNED.values())
+        self._cache = Cache(OBJECT_PARTS, (*_OWNED.values(), *_LABELLED.values()))
         self._feed = CacheFeed(self._cache, connection, "console", self._note_changes, None, layout=layout())
         self._moved = asyncio.Event()
         self._made: dict[tuple[str, Callable[..., Any]], dict[Key, Any]] = {}
@@ -179,13 +199,21 @@ class Mirror:
                 return _json(entry, ref.kind)
         return None
 
-    def objects(self, kind: KindName, namespace: str, owner: str) -> Iterable[JsonObject]:
-        """Objects of a kind: of a namespace unless it is empty, of the owner with a UID unless that is."""
+    def objects(self, kind: KindName, namespace: str, owner: str, label: str = "") -> Iterable[JsonObject]:
+        """Objects of a kind: of a namespace, of the owner with a UID, or with a label, unless these are empty."""
         for part in OBJECT_PARTS:
             if part.kind.resource == kind.resource:
-                entries = self._cache.select(_OWNED[part.name], owner) if owner else self._cache.all(part)
+                entries = self._select(part, owner, label)
                 # Only what is wanted is decoded, which takes longer than everything else.
                 yield from (_json(entry, kind) for entry in entries if namespace in ("", entry.key.namespace))
+
+    def _select(self, part: Part[Any], owner: str, label: str) -> Iterable[Entry[Any]]:
+        if owner:
+            return self._cache.select(_OWNED[part.name], owner)
+        index = _LABELLED.get(part.name)
+        if index is not None and label.partition("=")[0] in _SEARCHED and "=" in label:
+            return self._cache.select(index, label)
+        return self._cache.all(part)
 
     def each(
         self, kind: KindName, namespace: str, make: Callable[[KindName, JsonObject], T]

@@ -1,6 +1,7 @@
 """What stands on each page, as plain data for its template (FW-631). Pure but for what is asked through `Cluster`."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,14 +10,15 @@ from typing import Any, Final
 from aim_cli.cluster.refs import KNOWN, Cluster, JsonObject, Ref, ref_of
 from aim_cli.cluster.states import state_of
 from aim_cli.console.graph import HEIGHT, WIDTH, drawing, mark_of
-from aim_cli.installation.overview import GPU, glance, gpus_of, overview
+from aim_cli.installation.overview import gpus_of_node, gpus_of_pod
 from aim_cli.objects.caches import quotas_of
 from aim_cli.objects.tree import Node
 from aim_cli.objects.tree import tree as grown
-from aim_cli.units import age, bytes_of, format_size
-from aim_cli.why.blockers import blockers_of
-from aim_cli.why.command import lines_of, why
-from aim_cli.why.holders import Holder, holders
+from aim_cli.units import age, format_size
+from aim_cli.why.blockers import Link, blockers_of
+from aim_cli.why.command import Explanation, what_of, when_of, why
+from aim_cli.why.holders import Holder, describe, holders
+from aim_cli.why.remedies import remedy_of, split_remedy
 from aim_domain import kinds
 from aim_domain.gpu.inventory import gpu_model_of
 from aim_domain.kind_names import (
@@ -24,7 +26,6 @@ from aim_domain.kind_names import (
     AIM_CLUSTER_MODEL,
     AIM_CLUSTER_SERVICE_TEMPLATE,
     AIM_MODEL,
-    AIM_SERVICE,
     AIM_SERVICE_TEMPLATE,
     NODE,
     PERSISTENT_VOLUME_CLAIM,
@@ -150,48 +151,6 @@ def ref_at(plural: str, namespace: str, name: str) -> Ref | None:
     return None if kind is None else Ref(kind, "" if namespace == "-" else namespace, name)
 
 
-def home(cluster: Cluster, words: str, now: datetime) -> JsonObject:
-    """What needs attention, and all services."""
-    found = overview(cluster, "", now).data
-    assert isinstance(found, dict)
-    services = sorted(cluster.each(AIM_SERVICE, "", glance), key=lambda one: (-one.weight, _full_name(one.ref)))
-    shown = [one.ref for one in services if words in _full_name(one.ref)]
-    attention = [_concern(one, now) for one in found["attention"]]
-    return {
-        "attention": attention[:PAGE],
-        "more": max(0, len(attention) - PAGE),
-        "counts": found["counts"],
-        "gpus": found["gpus"],
-        "services": [_service_row(obj, now) for one in shown[:PAGE] if (obj := cluster.find(one)) is not None],
-        "total": len(services),
-        "found": len(shown),
-        "words": words,
-    }
-
-
-def _concern(reported: JsonObject, now: datetime) -> JsonObject:
-    ref = _ref(reported["object"])
-    return {
-        **reported,
-        "ref": ref,
-        "href": href(ref),
-        "mark": mark_of(reported["state"]),
-        "age": age(reported["since"], now),
-    }
-
-
-def _service_row(obj: JsonObject, now: datetime) -> Row:
-    status = obj.get("status") or {}
-    cells = (
-        (status.get("resolvedModel") or {}).get("name") or "",
-        (status.get("resolvedTemplate") or {}).get("name") or "",
-        (status.get("runtime") or {}).get("replicas") or "",
-        (status.get("routing") or {}).get("path") or "",
-        age(obj["metadata"].get("creationTimestamp", ""), now),
-    )
-    return _row(AIM_SERVICE, obj, cells)
-
-
 def _row(kind: KindName, obj: JsonObject, cells: tuple[object, ...]) -> Row:
     state = _state(kind, obj)
     blockers = blockers_of(kind, obj) if mark_of(state) != "well" else ()
@@ -212,13 +171,13 @@ def one_object(cluster: Cluster, ref: Ref, now: datetime, address: Callable[[Ref
     state = _state(ref.kind, obj)
     conditions = sorted(
         (obj.get("status") or {}).get("conditions") or (),
-        key=lambda one: (_TRUTHS.get(one["status"], len(_TRUTHS)), one["type"]),
+        key=lambda one: (one["type"] != "Ready", _TRUTHS.get(one["status"], len(_TRUTHS)), one["type"]),
     )
     return {
         "ref": ref,
         "state_word": state,
         "mark": mark_of(state),
-        "why": list(lines_of(reported, now)),
+        **explained(reported, now, address),
         "tree": None if node is None else _branch(node, address),
         "graph": None if node is None else drawing(node, reported.ways, address),
         "box": {"width": WIDTH, "height": HEIGHT},
@@ -226,6 +185,29 @@ def one_object(cluster: Cluster, ref: Ref, now: datetime, address: Callable[[Ref
         "spec_text": json.dumps(obj.get("spec") or {}, indent=2),
         "past": None,
         "absent": "",
+    }
+
+
+def explained(found: Explanation, now: datetime, address: Callable[[Ref], str] = href) -> JsonObject:
+    """Cause and remedy, what waits for it up to the object itself, and what else is in the way (FW-871)."""
+    links = [_step(link, now, address) for link in found.links]
+    return {
+        "cause": links[0] if links else None,
+        "held": describe(list(found.held)),
+        "steps": links[1:],
+        "also": [_step(way[-1], now, address) for way in found.ways[1:]],
+    }
+
+
+def _step(link: Link, now: datetime, address: Callable[[Ref], str]) -> JsonObject:
+    advice, command = split_remedy(remedy_of(link))
+    return {
+        "ref": link.ref,
+        "href": address(link.ref),
+        "what": what_of(link),
+        "when": when_of(link, now),
+        "advice": advice,
+        "command": command,
     }
 
 
@@ -277,18 +259,22 @@ def _template_row(kind: KindName, obj: JsonObject) -> Row:
 def capacity(cluster: Cluster, now: datetime, words: str = "", order: str = "size") -> JsonObject:
     """GPUs by node, limits, and volumes, of which those are shown that are called so."""
     pods = cluster.search(POD)
-    by_node: dict[str, list[JsonObject]] = {}
-    for pod in pods:
-        by_node.setdefault((pod.get("spec") or {}).get("nodeName") or "", []).append(pod)
-    found = cluster.search(NODE)
-    nodes = [_node(obj, by_node.get(obj["metadata"]["name"], ())) for obj in found]
-    used, total, count = gpus_of(found, pods)
+    held_by = [one for pod in pods if (one := gpu_holder(POD, pod)).count]
+    nodes = [_node(obj, held_by) for obj in cluster.search(NODE)]
+    nodes = sorted((one for one in nodes if one["total"]), key=lambda one: str(one["name"]))
     artifacts = cluster.search(AIM_ARTIFACT)
     held = holders(cluster.search(PERSISTENT_VOLUME_CLAIM), artifacts, pods)
     shown = volumes(held, artifacts, words, order)
     return {
-        "nodes": sorted((one for one in nodes if one["total"]), key=lambda one: str(one["name"])),
-        "gpus": {"used": used, "total": total, "nodes": count},
+        "nodes": nodes,
+        "pools": _pools(nodes),
+        "teams": _teams(held_by),
+        "gpus": {
+            "used": sum(one.count for one in held_by if one.node),
+            "waiting": sum(one.count for one in held_by if not one.node),
+            "total": sum(one["total"] for one in nodes),
+            "nodes": len(nodes),
+        },
         "limits": [_limit(*one) for one in quotas_of(cluster, held, "")],
         "volumes": shown[:PAGE],
         "found": len(shown),
@@ -299,11 +285,48 @@ def capacity(cluster: Cluster, now: datetime, words: str = "", order: str = "siz
     }
 
 
-def _node(obj: JsonObject, pods: Iterable[JsonObject]) -> JsonObject:
-    model = gpu_model_of(kinds.NODE.decode(obj))
-    total = bytes_of(((obj.get("status") or {}).get("allocatable") or {}).get(GPU))
-    used, _, _ = gpus_of([], list(pods))
-    return {"name": obj["metadata"]["name"], "model": model, "used": used, "total": total}
+@dataclass(frozen=True, slots=True)
+class GpuHolder:
+    """A pod that has not ended.
+
+    Attributes:
+        node: where it is; empty while it waits for a place.
+    """
+
+    namespace: str
+    node: str
+    count: int
+
+
+def gpu_holder(kind: KindName, pod: JsonObject) -> GpuHolder:
+    """A pod, by the GPUs that it has or waits for."""
+    node = (pod.get("spec") or {}).get("nodeName") or ""
+    return GpuHolder(pod["metadata"].get("namespace") or "", node, gpus_of_pod(kind, pod))
+
+
+def _node(obj: JsonObject, held_by: Iterable[GpuHolder]) -> JsonObject:
+    name, model = obj["metadata"]["name"], gpu_model_of(kinds.NODE.decode(obj))
+    total = gpus_of_node(NODE, obj)
+    used = sum(one.count for one in held_by if one.node == name)
+    return {"name": name, "model": model or "unknown", "used": used, "total": total}
+
+
+def _pools(nodes: Iterable[JsonObject]) -> list[JsonObject]:
+    """Nodes by the model of their GPUs."""
+    found: dict[str, JsonObject] = {}
+    for one in nodes:
+        pool = found.setdefault(one["model"], {"model": one["model"], "nodes": 0, "used": 0, "total": 0})
+        pool |= {"nodes": pool["nodes"] + 1, "used": pool["used"] + one["used"], "total": pool["total"] + one["total"]}
+    return sorted(found.values(), key=lambda one: (-one["total"], one["model"]))
+
+
+def _teams(held_by: Iterable[GpuHolder]) -> list[JsonObject]:
+    """What each namespace has and waits for, the most first."""
+    used, waiting = Counter[str](), Counter[str]()
+    for one in held_by:
+        (used if one.node else waiting)[one.namespace] += one.count
+    rows = [{"namespace": name, "used": used[name], "waiting": waiting[name]} for name in used.keys() | waiting.keys()]
+    return sorted(rows, key=lambda one: (-one["used"], -one["waiting"], one["namespace"]))
 
 
 def _limit(namespace: str, used: int, limit: int | None) -> JsonObject:
@@ -318,8 +341,3 @@ def _state(kind: KindName, obj: JsonObject) -> str:
 
 def _full_name(ref: Ref) -> str:
     return f"{ref.namespace}/{ref.name}" if ref.namespace else ref.name
-
-
-def _ref(reported: JsonObject) -> Ref:
-    kind = next(one for one in KNOWN if one.kind == reported["kind"])
-    return Ref(kind, reported.get("namespace", ""), reported["name"])

@@ -41,6 +41,9 @@ class Present(Protocol):
     def owned(self, kind: KindName, owner: str) -> Iterable[Ref]:
         """Objects of a kind that the owner with a UID has now."""
 
+    def object(self, ref: Ref, /) -> JsonObject | None:
+        """One object as it is now."""
+
 
 @dataclass(frozen=True, slots=True)
 class PastState:
@@ -100,7 +103,13 @@ class Past:
         """One object."""
         return self.state_of(ref).body
 
-    def objects(self, kind: KindName, namespace: str, owner: str) -> Iterator[JsonObject]:
+    def objects(
+        self,
+        kind: KindName,
+        namespace: str,
+        owner: str,
+        label: str = "",  # noqa: ARG002 - the log has no index of labels
+    ) -> Iterator[JsonObject]:
         """Objects of a kind: in a namespace all, else those of an owner that are still there."""
         refs: Iterable[Ref] = ()
         if not namespace:
@@ -177,11 +186,13 @@ class Then:
 
     Attributes:
         content: as `pages.one_object` tells it; ``None`` where there was no such object, or that is unknown.
+        body: the object itself.
     """
 
     content: JsonObject | None
     knowledge: Knowledge
     unasked: dict[str, str]
+    body: JsonObject | None = None
 
 
 async def then(log: History, present: Present, rights: Rights, ref: Ref, at: datetime) -> Then:
@@ -197,7 +208,8 @@ async def then(log: History, present: Present, rights: Rights, ref: Ref, at: dat
         if not await past.read_on(log):
             break
     remarks = {ELSEWHERE: GONE_SINCE} if past.narrowed else {}
-    return Then(found, past.state_of(ref).knowledge, sight.unasked | remarks)
+    state = past.state_of(ref)
+    return Then(found, state.knowledge, sight.unasked | remarks, state.body)
 
 
 def address(ref: Ref, at: datetime) -> str:
@@ -226,15 +238,21 @@ class Drawn:
     strokes: tuple[float, ...]
 
 
-async def story(history: History, wanted: Target, rights: Rights) -> JsonObject:
-    """Bars and moments of an object; of others only what the viewer may see."""
+async def story(history: History, wanted: Target, rights: Rights, since: datetime | None = None) -> JsonObject:
+    """Bars and moments of an object; of others only what the viewer may see.
+
+    Args:
+        since: no earlier moment is wanted; ``None`` = the whole story.
+    """
     wanted = await located(history, wanted)
     found = await waterfall(history, wanted, reader_of(rights))
     bars = [bar for bar in found if is_shown(bar.kind, bar.key, rights, bar.begun)]
     moments = await seen_moments(history, wanted, rights)
+    shown = [one for one in moments if since is None or one.at >= since]
     return {
         "bars": drawn(bars),
-        "moments": [moment_json(one) for one in moments],
+        "moments": folded(shown),
+        "left_out": len(moments) - len(shown),
         "begun": bars[0].begun if bars else None,
         "span": _seconds_text(scale_of(bars)[1]) if bars else "",
     }
@@ -279,6 +297,20 @@ def drawn(bars: Sequence[Bar]) -> list[Drawn]:
 
 def _seconds_text(seconds: float) -> str:
     return f"{seconds:.2f} s"
+
+
+def folded(moments: Iterable[Moment]) -> list[JsonObject]:
+    """A row for each, oldest first; what an object goes on repeating is one row with a count (FW-873)."""
+    rows: list[JsonObject] = []
+    latest: dict[str, JsonObject] = {}
+    for one in moments:
+        row = latest.get(one.about)
+        if row is not None and (row["who"], row["what"]) == (one.who, one.what):
+            row |= {"times": row["times"] + 1, "until": one.at}
+            continue
+        latest[one.about] = row = {**moment_json(one), "times": 1, "until": one.at}
+        rows.append(row)
+    return rows
 
 
 def moment_json(moment: Moment) -> JsonObject:

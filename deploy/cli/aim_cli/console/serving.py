@@ -45,7 +45,7 @@ async def serve(where: Where, nats_url: str, port: int, announce: Callable[[str]
         await _check_known(where)
         token = secrets.token_urlsafe(24)
         listener = _listen(port)
-        console = Console(present, PrivateDoor(Access(review), token))
+        console = Console(present, PrivateDoor(Access(review), token, kube))
         config = uvicorn.Config(
             console.application(), http="httptools", loop="none", ws="none", lifespan="off", log_config=None,
             access_log=False, server_header=False, timeout_graceful_shutdown=1,

@@ -151,6 +151,11 @@ class Sessions:
                 await self._renew(session, digest, secret)
         return session.user if digest in self._open else None
 
+    def token(self, secret: str) -> str | None:
+        """The token of an open session, for requests of its user (FW-872); ``None`` if it has ended."""
+        session = self._open.get(_digest(secret))
+        return None if session is None else _unsealed(secret, session.sealed)
+
     async def _renew(self, session: _Session, digest: bytes, secret: str) -> None:
         now = self.clock()
         user = await self.review(_unsealed(secret, session.sealed))

@@ -16,6 +16,7 @@ _TEMPLATES: Final = Environment(
     lstrip_blocks=True,
 )
 _TEMPLATES.filters["plain"] = lambda text: plain(str(text))
+_TEMPLATES.filters["capital"] = lambda text: text[:1].upper() + text[1:]
 
 
 def render(template: str, content: JsonObject) -> str:

@@ -3,46 +3,22 @@
 """
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
 from aim_cli.answer import Answer, columns
-from aim_cli.cluster.refs import Cluster, JsonObject, Ref, ref_of, remarks, require
-from aim_cli.cluster.states import Weight, state_of, weight_of
+from aim_cli.cluster.refs import Cluster, JsonObject, remarks, require
+from aim_cli.cluster.states import Weight
 from aim_cli.errors import Exit
+from aim_cli.installation.attention import Concern, glance, grouped, in_order, needs_attention
 from aim_cli.units import age, bytes_of
-from aim_cli.why.blockers import blockers_of
 from aim_domain.kind_names import LEASE, NODE, OWN, POD, KindName
 from aim_domain.services import SERVICES
 
 GPU: Final = "amd.com/gpu"
-_PATIENCE: Final = timedelta(seconds=60)
-"""After which something that is under way is worth a look: most of it takes seconds, downloads tell their progress."""
 _MOST: Final = 20
-_LONGEST: Final = 160
-
-
-@dataclass(frozen=True, slots=True)
-class Concern:
-    """An object, with what decides whether it needs attention.
-
-    Attributes:
-        why: empty of what is well.
-        since: of the oldest of what is in its way, else of the object.
-    """
-
-    ref: Ref
-    state: str
-    weight: Weight
-    why: str
-    since: str
-
-    @property
-    def data(self) -> JsonObject:
-        """For ``-o json``."""
-        reported = {"state": self.state, "weight": self.weight.name, "why": self.why, "since": self.since}
-        return {"object": self.ref.data, **reported}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +33,11 @@ class Leader:
 
 def overview(cluster: Cluster, namespace: str, now: datetime) -> Answer:
     """Everything at a glance; one namespace's objects, or all."""
-    known = {kind: cluster.each(kind, namespace if kind.namespaced else "", glance) for kind in OWN}
-    concerns = [one for objects in known.values() for one in objects if needs_somebody(one, now)]
-    # Of objects that are equally bad off first what a user asked for, then what was made of it.
-    concerns.sort(key=lambda one: (-one.weight, OWN.index(one.ref.kind), one.since, str(one.ref)))
-    counts = {kind: Counter(one.state or "-" for one in objects) for kind, objects in known.items()}
+    known = glances(cluster, namespace)
+    concerns = in_order(one for objects in known.values() for one in objects if needs_attention(one, now))
+    counts = counts_of(known)
     leaders = leaders_of(cluster.search(LEASE), now)
-    gpus = _summed(cluster.each(NODE, "", _allocatable), cluster.each(POD, "", _requested))
+    gpus = _summed(cluster.each(NODE, "", gpus_of_node), cluster.each(POD, "", gpus_of_pod))
     late = [one for one in leaders if one.late]
     unread = [kind.plural for kind in OWN if kind.plural in cluster.unasked]
     lines = [
@@ -86,6 +60,16 @@ def overview(cluster: Cluster, namespace: str, now: datetime) -> Answer:
     return Answer(data, tuple(lines), Exit.FOUND if serious else Exit.WELL, remarks(cluster))
 
 
+def glances(cluster: Cluster, namespace: str = "") -> dict[KindName, list[Concern]]:
+    """How each object of the platform's kinds looks; of one namespace, or of all."""
+    return {kind: cluster.each(kind, namespace if kind.namespaced else "", glance) for kind in OWN}
+
+
+def counts_of(known: Mapping[KindName, Iterable[Concern]]) -> dict[KindName, Counter[str]]:
+    """How many objects of each kind are in each state."""
+    return {kind: Counter(one.state or "-" for one in objects) for kind, objects in known.items()}
+
+
 def glimpse(cluster: Cluster, namespace: str, now: datetime) -> Answer:
     """The same for a command, which ends where nothing of it may be read (FW-732).
 
@@ -101,11 +85,12 @@ def glimpse(cluster: Cluster, namespace: str, now: datetime) -> Answer:
 
 def _summary_lines(concerns: list[Concern], late: list[Leader], now: datetime, *, whole: bool) -> list[str]:
     lines = [f"no leader of {one.service}: {one.holder or 'no holder'}" for one in late]
-    for one in concerns[:_MOST]:
+    groups = grouped(concerns)
+    for one in groups[:_MOST]:
         since = f" for {age(one.since, now)}" if one.since else ""
-        lines.append(f"{one.ref} is {one.state}{since}: {one.why}")
-    if len(concerns) > _MOST:
-        lines.append(f"and {len(concerns) - _MOST} more; -o json has all")
+        lines.append(f"{one}{since}: {one.first.why}")
+    if (more := sum(len(one.concerns) for one in groups[_MOST:])) > 0:
+        lines.append(f"and {more} more; -o json has all")
     return lines or ["nothing needs attention" if whole else "nothing needs attention of what you may read"]
 
 
@@ -118,27 +103,6 @@ def _gpu_lines(gpus: tuple[int, int, int], *, pods_read: bool) -> list[str]:
 def _row(kind: KindName, states: Counter[str]) -> tuple[str, str, str]:
     reported = ", ".join(f"{count} {state}" for state, count in states.most_common())
     return kind.kind, str(states.total()), reported
-
-
-def glance(kind: KindName, obj: JsonObject) -> Concern:
-    """How an object looks."""
-    state, ref = state_of(kind, obj), ref_of(kind, obj)
-    weight = weight_of(state)
-    if weight is Weight.WELL:
-        return Concern(ref, state, weight, "", "")
-    blockers = blockers_of(kind, obj)
-    since = min((one.since for one in blockers if one.since), default="") or obj["metadata"].get(
-        "creationTimestamp", ""
-    )
-    why = f"{blockers[0].reason}: {blockers[0].message}" if blockers else "it does not say why"
-    return Concern(ref, state, weight, why if len(why) <= _LONGEST else f"{why[: _LONGEST - 1]}…", since)
-
-
-def needs_somebody(one: Concern, now: datetime) -> bool:
-    """Whether an object needs attention: what is broken or hurt at once, what is under way after a minute."""
-    if one.weight is Weight.UNDER_WAY and one.since:
-        return now - datetime.fromisoformat(one.since) >= _PATIENCE
-    return one.weight is not Weight.WELL
 
 
 def leaders_of(leases: list[JsonObject], now: datetime) -> list[Leader]:
@@ -157,18 +121,20 @@ def leaders_of(leases: list[JsonObject], now: datetime) -> list[Leader]:
 
 def gpus_of(nodes: list[JsonObject], pods: list[JsonObject]) -> tuple[int, int, int]:
     """GPUs that pods ask for, those that there are, and the nodes that have any."""
-    return _summed([_allocatable(NODE, one) for one in nodes], [_requested(POD, one) for one in pods])
+    return _summed([gpus_of_node(NODE, one) for one in nodes], [gpus_of_pod(POD, one) for one in pods])
 
 
 def _summed(allocatable: list[int], requested: list[int]) -> tuple[int, int, int]:
     return sum(requested), sum(allocatable), sum(1 for one in allocatable if one)
 
 
-def _allocatable(_: KindName, node: JsonObject) -> int:
+def gpus_of_node(_: KindName, node: JsonObject) -> int:
+    """Those that pods may have."""
     return bytes_of(((node.get("status") or {}).get("allocatable") or {}).get(GPU))
 
 
-def _requested(_: KindName, pod: JsonObject) -> int:
+def gpus_of_pod(_: KindName, pod: JsonObject) -> int:
+    """What a pod that has not ended asks for."""
     if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
         return 0
     containers = (pod.get("spec") or {}).get("containers") or ()

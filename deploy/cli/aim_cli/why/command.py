@@ -76,12 +76,12 @@ def lines_of(one: Explanation, now: datetime) -> Iterable[str]:
         yield "nothing is in its way"
     for depth, link in enumerate(one.links):
         lead = "because" if depth == 0 else "so"
-        yield f"{lead:8}{link.ref}: {_what(link)}{_when(link, now)}"
+        yield f"{lead:8}{link.ref}: {what_of(link)}{when_of(link, now)}"
         if depth == 0:
             yield f"{'do':8}{remedy_of(link)}"
             yield from (f"{'held':8}{line}" for line in describe(list(one.held)))
     for way in one.ways[1:]:
-        yield f"{'also':8}{way[-1].ref}: {_what(way[-1])}"
+        yield f"{'also':8}{way[-1].ref}: {what_of(way[-1])}"
 
 
 def data_of(one: Explanation) -> JsonObject:
@@ -113,14 +113,16 @@ def _holders_of(cluster: Cluster, link: Link) -> tuple[Holder, ...]:
     )
 
 
-def _what(link: Link) -> str:
+def what_of(link: Link) -> str:
+    """What is wrong with it: condition, reason and message."""
     if link.blocker is None:
         return "does not exist"
     condition = f"{link.blocker.condition}={link.blocker.status} " if link.blocker.condition else ""
     return f"{condition}{link.blocker.reason}: {link.blocker.message}"
 
 
-def _when(link: Link, now: datetime) -> str:
+def when_of(link: Link, now: datetime) -> str:
+    """Since when, and who says so, in parentheses; empty where neither is known."""
     if link.blocker is None:
         return ""
     parts = [f"for {age(link.blocker.since, now)}"] if link.blocker.since else []

@@ -270,6 +270,15 @@ def remedy_of(link: Link) -> str:
     return _by_reason(ref, blocker).format(**names)
 
 
+_COMMAND: Final = re.compile(r"(?:^|: )((?:kubectl|aim) (?:(?!, or kubectl ).)*)$", re.DOTALL)
+
+
+def split_remedy(remedy: str) -> tuple[str, str]:
+    """What to do in words, and the command that stands behind it; either may be empty."""
+    found = _COMMAND.search(remedy)
+    return (remedy, "") if found is None else (remedy[: found.start()], found[1])
+
+
 def _by_reason(ref: Ref, blocker: Blocker) -> str:
     if blocker.condition == _AUTOSCALER:
         return _OF_AUTOSCALER

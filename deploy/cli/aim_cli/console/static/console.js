@@ -6,13 +6,13 @@ let waiting = false;
 function busy() {
   const at = document.activeElement;
   const selected = window.getSelection();
-  return document.hidden || (at && at.tagName === "INPUT") || (selected && !selected.isCollapsed);
+  return document.hidden || (at && /^(INPUT|SELECT)$/.test(at.tagName)) || (selected && !selected.isCollapsed);
 }
 
 // Everything that a reader may have in hand, by a name that the new content has for it as well.
 function named(content) {
   const found = new Map();
-  for (const one of content.querySelectorAll("section, details, summary, input, a[href]")) {
+  for (const one of content.querySelectorAll("section, details, summary, input, select, a[href]")) {
     const section = one.closest("section");
     const own = one.getAttribute("href") || one.getAttribute("name") || "";
     const name = [section ? section.getAttribute("aria-labelledby") : "", one.tagName, own].join(" ");
@@ -26,7 +26,7 @@ function named(content) {
 function kept(content) {
   return [...named(content)].map(([name, one]) => ({
     name, open: one.open, value: one.value, left: one.scrollLeft, top: one.getBoundingClientRect().top,
-    focused: one === document.activeElement,
+    focused: one === document.activeElement, caret: one.type === "search" ? one.selectionStart : null,
   }));
 }
 
@@ -37,9 +37,10 @@ function restore(content, before) {
   for (const one of there) {
     const fresh = now.get(one.name);
     if (fresh.tagName === "DETAILS") { fresh.open = one.open; }
-    if (fresh.tagName === "INPUT") { fresh.value = one.value; }
+    if (/^(INPUT|SELECT)$/.test(fresh.tagName)) { fresh.value = one.value; }
     fresh.scrollLeft = one.left;
     if (one.focused) { fresh.focus({ preventScroll: true }); }
+    if (one.focused && one.caret !== null) { fresh.setSelectionRange(one.caret, one.caret); }
   }
   const anchor = there.find((one) => one.focused) || there.find((one) => one.top >= 0);
   if (window.scrollY > 0 && anchor) {
@@ -76,6 +77,40 @@ function show(text) {
   restore(shown, before);
 }
 
+// A filter takes effect while one types, and stands in the address.
+let filters = 0;
+
+async function narrow(form) {
+  const filter = ++filters;
+  const asked = new URLSearchParams([...new FormData(form)].filter(([, value]) => value));
+  const address = `${form.getAttribute("action")}${asked.size ? "?" : ""}${asked}`;
+  const answer = await fetch(address, { headers: { Accept: "text/html" } });
+  const text = await answer.text();
+  if (!answer.ok || filter !== filters) { return; }
+  history.replaceState(null, "", address);
+  show(text);
+}
+
+document.addEventListener("input", (event) => {
+  const form = event.target.closest("form.filter");
+  if (!form) { return; }
+  const latest = ++filters;
+  setTimeout(() => { if (latest === filters) { narrow(form); } }, event.target.tagName === "SELECT" ? 0 : 150);
+});
+document.addEventListener("submit", (event) => {
+  if (event.target.matches("form.filter")) { event.preventDefault(); narrow(event.target); }
+});
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("button.copy");
+  if (!button) { return; }
+  await navigator.clipboard.writeText(button.dataset.copy);
+  button.textContent = "Copied";
+  setTimeout(() => { button.textContent = "Copy"; }, 1500);
+});
+// Buttons that only a script needs, or that it needs no more.
+document.documentElement.classList.add("script");
+if (navigator.clipboard) { document.documentElement.classList.add("clipboard"); }
+
 // The slider through time: what its place means is told while it moves, and shown when it rests there.
 let journeys = 0;
 
@@ -94,13 +129,6 @@ async function travel(slider) {
   if (!answer.ok || journey !== journeys) { return; }
   history.replaceState(null, "", address);
   show(text);
-  furnish();
-}
-
-// With a script the button is not needed.
-function furnish() {
-  const button = document.querySelector(".stops button");
-  if (button) { button.hidden = true; }
 }
 
 document.addEventListener("input", (event) => {
@@ -110,10 +138,9 @@ document.addEventListener("input", (event) => {
   document.querySelector(".past .what").textContent = `${at.slice(0, 23).replace("T", " ")} ${what}`;
 });
 document.addEventListener("change", (event) => { if (event.target.type === "range") { travel(event.target); } });
-furnish();
 
 // What reads the log shows the moment of the request.
-if (!/\/(story|past|replay|holes)(\/|$)/.test(location.pathname)) {
+if (!/\/(events|story|past|replay|holes)(\/|$)/.test(location.pathname)) {
   const news = new EventSource("/live");
   let known = null;
   news.onopen = tell;
