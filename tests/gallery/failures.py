@@ -36,6 +36,7 @@ class Failure:
         after: the spec with which the AIMService is created again.
         heals: manifests that are applied before the command, as its words ask for.
         then: manifests that are applied after the command.
+        plan: words of what `aim plan` says of the AIMService before it is applied; empty where that cannot be foreseen.
     """
 
     symptom: str
@@ -53,6 +54,7 @@ class Failure:
     after: JsonObject | None = None
     heals: str = ""
     then: str = ""
+    plan: str = ""
 
 
 DELETE: Final = "kubectl delete aimservice chat -n {ns}"
@@ -161,6 +163,7 @@ FAILURES: Final[dict[str, Failure]] = {
         DELETE,
         of_image("UPPER case:1"),
         after=GOOD,
+        plan="white space",
     ),
     "registry-unknown": Failure(
         "the name of the registry does not resolve",
@@ -186,6 +189,7 @@ FAILURES: Final[dict[str, Failure]] = {
         DELETE,
         {"model": {"name": "nothere"}},
         after=GOOD,
+        plan="neither AIMModel {ns}/nothere nor AIMClusterModel nothere exists",
     ),
     "template-absent": Failure(
         "the named template does not exist",
@@ -194,6 +198,7 @@ FAILURES: Final[dict[str, Failure]] = {
         EDIT,
         good(template={"name": "nothere"}),
         edit={"spec": {"template": None}},
+        plan="neither AIMServiceTemplate {ns}/nothere nor AIMClusterServiceTemplate nothere exists",
     ),
     "overrides": Failure(
         "no template is for what spec.overrides asks for",
@@ -202,6 +207,7 @@ FAILURES: Final[dict[str, Failure]] = {
         EDIT,
         good(overrides={"precision": "fp4"}),
         edit={"spec": {"overrides": None}},
+        plan="because   AIMService {ns}/chat: TemplateReady=False TemplateNotFound",
     ),
     "unoptimized": Failure(
         "all templates are unoptimized",
@@ -217,6 +223,7 @@ FAILURES: Final[dict[str, Failure]] = {
         EDIT,
         good(runtimeConfigName="nothere"),
         edit={"spec": {"runtimeConfigName": None}},
+        plan="neither AIMRuntimeConfig {ns}/nothere nor AIMClusterRuntimeConfig nothere exists",
     ),
     "timeout": Failure(
         "a field has a value that cannot be used",
@@ -226,6 +233,7 @@ FAILURES: Final[dict[str, Failure]] = {
         routed(requestTimeout="5q"),
         before=gateway(),
         edit={"spec": {"routing": {"requestTimeout": None}}},
+        plan="is not a duration",
     ),
     "paused": Failure(
         "reconciliation is paused",
@@ -233,6 +241,7 @@ FAILURES: Final[dict[str, Failure]] = {
         "",
         "kubectl annotate aimservice chat -n {ns}",
         paused=True,
+        plan="Paused: nothing is decided about it",
     ),
     "template-without-model": Failure(
         "the model of a user's own template does not exist",
@@ -242,6 +251,7 @@ FAILURES: Final[dict[str, Failure]] = {
         good(template={"name": "mine"}),
         before=TEMPLATE,
         then=model("nothere", IMAGE),
+        plan="AIMModel {ns}/nothere",
     ),
     "no-templates": Failure(
         "the model makes no templates",
@@ -251,6 +261,7 @@ FAILURES: Final[dict[str, Failure]] = {
         {"model": {"name": "mine"}},
         before=model("mine", IMAGE) + "  discovery: {createServiceTemplates: false}\n",
         edit={"spec": {"discovery": {"createServiceTemplates": True}}},
+        plan="createServiceTemplates",
     ),
     "model-paused": Failure(
         "reconciliation of the model is paused",
@@ -276,6 +287,7 @@ FAILURES: Final[dict[str, Failure]] = {
         DELETE,
         custom(model="MI355X"),
         after=GOOD,
+        plan="needs 1 x 1 MI355X; no node has any",
     ),
     "gpu-memory": Failure(
         "no GPU has as much memory",
@@ -292,6 +304,7 @@ FAILURES: Final[dict[str, Failure]] = {
         EDIT,
         good(resources={"limits": {"amd.com/gpu": "64"}, "requests": {"amd.com/gpu": "64"}}),
         edit={"spec": {"resources": None}},
+        plan="needs 1 x 64 MI300X",
     ),
     "gpus-taken": Failure(
         "all GPUs are taken",
@@ -433,6 +446,7 @@ FAILURES: Final[dict[str, Failure]] = {
         "kubectl create secret generic hub -n {ns}",
         good(env=TOKEN),
         values={"KEY=VALUE": "token=good"},
+        plan="Secret {ns}/hub does not exist",
     ),
     "secret-key": Failure(
         "the Secret has no such key",
@@ -442,6 +456,7 @@ FAILURES: Final[dict[str, Failure]] = {
         good(env=TOKEN),
         before=SECRET,
         values={"VALUE": "good"},
+        plan="Secret {ns}/hub has no key token",
     ),
     "download-memory": Failure(
         "the download needs more memory than its limit",
@@ -505,6 +520,7 @@ FAILURES: Final[dict[str, Failure]] = {
         "kubectl edit namespace {ns}",
         annotations={"aim.eai.amd.com/artifact-storage-quota": "1Gi"},
         edit={"metadata": {"annotations": {"aim.eai.amd.com/artifact-storage-quota": None}}},
+        plan="ExceedsQuotaLimit",
     ),
     "storage-class": Failure(
         "the named storage class does not exist",
@@ -513,6 +529,7 @@ FAILURES: Final[dict[str, Failure]] = {
         "kubectl delete aimtemplatecache ",
         before=config("{storage: {defaultStorageClassName: nothere}}"),
         heals=config("{storage: {}}"),
+        plan="StorageClass nothere does not exist",
     ),
     # Predictors
     "crash": Failure(
@@ -552,6 +569,7 @@ FAILURES: Final[dict[str, Failure]] = {
         "kubectl get gateways -n {ns}",
         routed(),
         then=gateway(),
+        plan="Gateway {ns}/own does not exist",
     ),
     "gateway-class": Failure(
         "no controller serves the class of the Gateway",
@@ -561,6 +579,7 @@ FAILURES: Final[dict[str, Failure]] = {
         routed(),
         before=gateway("gateway-missing", "other"),
         then=gateway(),
+        plan="Gateway {ns}/own: NoController",
     ),
     "gateway-broken": Failure(
         "the Gateway is not programmed",
@@ -570,6 +589,7 @@ FAILURES: Final[dict[str, Failure]] = {
         routed(),
         before=gateway("gateway:Invalid"),
         then=gateway(),
+        plan="Gateway {ns}/own: Programmed=False Invalid",
     ),
     "path-template": Failure(
         "the path cannot be made from its template",
@@ -579,6 +599,7 @@ FAILURES: Final[dict[str, Failure]] = {
         routed(pathTemplate="/{.metadata.labels.nope}"),
         before=gateway(),
         edit={"spec": {"routing": {"pathTemplate": None}}},
+        plan="{.metadata.labels.nope}: no result",
     ),
     "routing-lost": Failure(
         "a runtime config no longer enables routing",
@@ -607,6 +628,7 @@ FAILURES: Final[dict[str, Failure]] = {
         routed(pathTemplate="/"),
         before=gateway(),
         edit={"spec": {"routing": {"pathTemplate": None}}},
+        plan="contains the paths of other namespaces",
     ),
     "config-timeout": Failure(
         "a runtime config has a value that cannot be used",
@@ -615,6 +637,7 @@ FAILURES: Final[dict[str, Failure]] = {
         EDIT,
         before=config("{routing: {enabled: true, requestTimeout: 5q}}"),
         edit={"spec": {"routing": {"requestTimeout": "30s"}}},
+        plan="is not a duration",
     ),
     # Autoscaling
     "metrics": Failure(

@@ -66,6 +66,12 @@ class Terminal:
         assert process.returncode == 0, (command, err.decode())
         return out.decode()
 
+    async def ends(self, command: str, stdin: str) -> tuple[int, str]:
+        """Run a command line that may fail; its code, and what it prints."""
+        printed = await self.type(f"{command}; echo $?", stdin)
+        answer, _, code = printed.rstrip().rpartition("\n")
+        return int(code), answer
+
     async def apply(self, namespace: str, *manifests: str) -> None:
         """`kubectl apply` of what is not empty."""
         text = "\n---\n".join(one for one in manifests if one)
@@ -147,3 +153,19 @@ async def test_the_cause_is_named_and_the_remedy_works(platform: Platform, tmp_p
     await shell.apply(namespace, failure.then, "" if failure.after is None else service(failure.after))
     await platform.running(path, 60)
     assert (await why(platform, "aimservice", f"{namespace}/chat")).lines[1] == "nothing is in its way"
+
+
+@pytest.mark.spec("FW-613", "FW-614", "FW-876")
+@pytest.mark.parametrize("name", [name for name, one in FAILURES.items() if one.plan])
+async def test_what_can_be_foreseen_is_planned(platform: Platform, tmp_path: Path, name: str) -> None:
+    if shutil.which("kubectl") is None:
+        pytest.skip("no kubectl on this machine")
+    failure, namespace = FAILURES[name], f"plan-{name}"
+    shell = Terminal(platform, tmp_path)
+    await platform.namespace(namespace, **failure.annotations)
+    await shell.apply(namespace, failure.before)
+    manifest = service(failure.spec, paused=failure.paused).replace("{ns}", namespace)
+    where = f"-n {namespace} --nats-url {platform.stack.nats_url}"
+    code, planned = await shell.ends(f"aim plan -f - {where}", manifest)
+    assert failure.plan.replace("{ns}", namespace) in planned
+    assert code == 1, planned

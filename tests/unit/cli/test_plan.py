@@ -4,21 +4,27 @@ import io
 from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
-from support.builders import make
+from support.asked import Objects
+from support.builders import condition, make
 from support.declarations import definitions
 from support.serving import GATEWAY, TEAM, aim_service, config, model, template
 
+from aim_cli.cluster.refs import Ref
 from aim_cli.cluster.targets import Where as Place
 from aim_cli.errors import Exit, TargetError, UnreadableError
 from aim_cli.parts import PARTS
 from aim_cli.planning.files import documents
 from aim_cli.planning.gathering import placed
+from aim_cli.planning.references import missing, references_of
 from aim_cli.planning.report import Outcome, answer, gpu_fit, outcome, reroutes
 from aim_cli.planning.sandbox import Sandbox, Step, Where, merge, with_status
 from aim_domain import kinds, labels
-from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, SERVICES
+from aim_domain.kind_names import AIM_CLUSTER_RUNTIME_CONFIG, AIM_SERVICE, SECRET, KindName
+from aim_domain.kind_names import GATEWAY as GATEWAY_KIND
+from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, GATEWAYS, SERVICES
 from aim_serving.service import SERVICE_RECONCILER
 from controller_runtime import JsonObject, Key
 from controller_runtime.testing import NOW
@@ -31,10 +37,17 @@ def gpu_node(count: int = 8) -> JsonObject:
     return make(kinds.NODE, "gpu-1", labels=MI300X, spec={}, status={"allocatable": {"amd.com/gpu": str(count)}})
 
 
+def gateway(reason: str = "Programmed") -> JsonObject:
+    """That of the runtime config."""
+    ref, told = GATEWAY["routing"]["gatewayRef"], [condition("Programmed", reason == "Programmed", reason, "so it is")]
+    spec = {"gatewayClassName": "c"}
+    return make(GATEWAY_KIND, ref["name"], namespace=ref["namespace"], spec=spec, status={"conditions": told})
+
+
 def cache(*objects: JsonObject, quota: str = "unlimited") -> Sandbox:
     sandbox = Sandbox(definitions(), NOW)
     namespace = make(kinds.NAMESPACE, TEAM, annotations={labels.ANNOTATION_STORAGE_QUOTA: quota})
-    whole = (namespace, gpu_node(), model(), config(cluster=True, **GATEWAY), *objects)
+    whole = (namespace, gpu_node(), model(), config(cluster=True, **GATEWAY), gateway(), *objects)
     for obj in whole:
         sandbox.put(next(part for part in PARTS if part.kind.kind == obj["kind"]), obj)
     return sandbox
@@ -193,7 +206,7 @@ def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def written(text: str) -> list[JsonObject]:
         file = tmp_path / "file.yaml"
         file.write_text(text, encoding="utf-8")
-        return [obj for _, obj in placed(documents([str(file)]), Place(namespace="here"))]
+        return [obj for _, obj in placed(documents([str(file)]), Place(namespace="here"))[0]]
 
     api = "apiVersion: aim.eai.amd.com/v1alpha1\n"
     (one,) = written(f"---\n{api}kind: AIMService\nmetadata: {{name: a}}\n---\n")
@@ -214,8 +227,83 @@ def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{api}kind: AIMService\nmetadata: {{name: c, x: 2026-01-01}}\n"))
     (piped,) = documents(["-"])
     assert piped.obj["metadata"] == {"name": "c", "x": "2026-01-01"}, "a time stays a text, as it is in JSON"
+    secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n"
     with pytest.raises(TargetError, match="no service decides anything"):
-        written("apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n")
+        written(secret)
+    (own,) = written(f"{secret}---\n{api}kind: AIMService\nmetadata: {{name: a}}\n")
+    assert own["kind"] == "AIMService"
+
+
+CHAT = Ref(AIM_SERVICE, TEAM, "chat")
+
+
+def with_gateway(*objects: tuple[KindName, JsonObject]) -> Objects:
+    """What the runtime config of `cache` names is there."""
+    return Objects((GATEWAY_KIND, gateway()), *objects)
+
+
+@pytest.mark.spec("FW-876")
+def test_a_spec_names_objects_of_others() -> None:
+    def ref(kind: str, name: str, **more: Any) -> JsonObject:
+        return {kind: {"name": name, **more}}
+
+    spec = {
+        "env": [
+            {"name": "TOKEN", "valueFrom": ref("secretKeyRef", "hub", key="token")},
+            {"name": "MAYBE", "valueFrom": ref("secretKeyRef", "other", key="x", optional=True)},
+            {"name": "URL", "valueFrom": ref("configMapKeyRef", "urls", key="hub")},
+        ],
+        "imagePullSecrets": [{"name": "registry"}],
+        "serviceAccountName": "runner",
+        "routing": {"gatewayRef": {"name": "public", "namespace": "gateways"}},
+        "storage": {"defaultStorageClassName": "fast"},
+        "jobs": {"priorityClassName": "low"},
+    }
+    found = {str(one.to): (one.field, one.key) for one in references_of(CHAT, spec)}
+    assert found == {
+        f"Secret {TEAM}/hub": ("spec.env[TOKEN]", "token"),
+        f"ConfigMap {TEAM}/urls": ("spec.env[URL]", "hub"),
+        f"Secret {TEAM}/registry": ("spec.imagePullSecrets", ""),
+        f"ServiceAccount {TEAM}/runner": ("spec.serviceAccountName", ""),
+        "Gateway gateways/public": ("spec.routing.gatewayRef", ""),
+        "StorageClass fast": ("spec.storage.defaultStorageClassName", ""),
+        "PriorityClass low": ("spec.jobs.priorityClassName", ""),
+    }
+    of_all = Ref(AIM_CLUSTER_RUNTIME_CONFIG, "", "default")
+    assert {str(one.to) for one in references_of(of_all, spec)} == {
+        "Gateway gateways/public",
+        "StorageClass fast",
+        "PriorityClass low",
+    }, "the namespace is that of each service"
+    odd = {"imagePullSecrets": ["x", {"name": 3}, None], "gatewayRef": "x", "env": 7, "secretKeyRef": {"name": ""}}
+    assert list(references_of(CHAT, odd)) == [], "the API server refuses it"
+
+
+@pytest.mark.spec("FW-876")
+def test_what_a_service_names_and_is_missing_is_reported_with_a_command() -> None:
+    sandbox = cache(template(more_status=SIZED))
+    token = [{"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hub", "key": "token"}}}]
+    planned(sandbox, aim_service(env=token, imagePullSecrets=[{"name": "registry"}]))
+    hub = make(SECRET, "hub", namespace=TEAM) | {"data": {"other": "eA=="}}
+    (key, whole) = missing(with_gateway((SECRET, hub)), sandbox, [])
+    assert key.line.startswith(
+        f"missing   Secret {TEAM}/hub has no key token: spec.env[HF_TOKEN] of AIMService {TEAM}/"
+    )
+    data = '{"stringData":{"token":"VALUE"}}'
+    assert key.line.endswith(f"kubectl patch secret hub -n {TEAM} --type merge -p '{data}'")
+    assert whole.line.startswith(f"missing   Secret {TEAM}/registry does not exist: spec.imagePullSecrets of AIM")
+    assert f"kubectl create secret docker-registry registry -n {TEAM} " in whole.remedy
+    absent, _ = missing(with_gateway(), sandbox, [])
+    assert absent.remedy == f"create it: kubectl create secret generic hub -n {TEAM} --from-literal=token=VALUE"
+    beside = [make(SECRET, "hub") | {"stringData": {"token": "t"}}, make(SECRET, "registry")]
+    assert missing(with_gateway(), sandbox, beside) == [], "they are in the same file"
+    refused = with_gateway()
+    refused.unasked = {f"Secret {TEAM}/hub": "forbidden", f"Secret {TEAM}/registry": "forbidden"}
+    assert missing(refused, sandbox, []) == [], "what may not be read is not known to be missing"
+    (absent,) = missing(Objects(), sandbox, beside)
+    assert absent.line.startswith("missing   Gateway gateway-system/gateway does not exist: spec.parentRefs of HTTPR")
+    reported = answer([], [], [], [], [key])
+    assert (reported.code, reported.lines[0]) == (Exit.FOUND, key.line)
 
 
 @pytest.mark.spec("FW-760", "RC-160")
@@ -247,3 +335,42 @@ def test_services_that_follow_another_config_keep_their_routes() -> None:
     planned(sandbox, aim_service())
     where = sandbox.put(CLUSTER_RUNTIME_CONFIGS, {**config(cluster=True), "metadata": {"name": "other", "uid": "o"}})
     assert reroutes(sandbox, [where]) == ()
+
+
+@pytest.mark.spec("FW-877")
+def test_what_keeps_a_service_from_running_for_good_is_foreseen() -> None:
+    def found(sandbox: Sandbox, service: JsonObject) -> tuple[str, bool]:
+        one = planned(sandbox, service)
+        return f"{one.because} | {one.remedy}", one.bad
+
+    well = cache(template(more_status=SIZED))
+    assert found(well, aim_service()) == (" | ", False), "a plan waits for others, which is no cause"
+    broken = cache(template(more_status=SIZED))
+    broken.put(GATEWAYS, gateway("Invalid"))
+    because, bad = found(broken, aim_service())
+    assert because.startswith("Gateway gateway-system/gateway: Programmed=False Invalid: so it is | ")
+    assert bad
+    because, bad = found(cache(template(more_status=SIZED), quota="1Gi"), aim_service())
+    assert "ExceedsQuotaLimit" in because
+    assert f"kubectl edit namespace {TEAM}" in because
+    because, bad = found(cache(template()), aim_service(template={"name": "none"}))
+    assert because.startswith(f"AIMService {TEAM}/qwen-chat: TemplateReady=False TemplateNotFound")
+    # Gateways that cannot be listed may be there.
+    unread = cache(template(more_status=SIZED))
+    del unread.objects[GATEWAYS.name, Key("gateway-system", "gateway")]
+    assert found(unread, aim_service())[1]
+    unread.read[GATEWAYS.name] = frozenset({TEAM})
+    assert planned(unread, aim_service()).because == ""
+
+
+@pytest.mark.spec("FW-877")
+def test_the_gpus_of_a_service_are_its_own_or_those_of_its_template_or_model() -> None:
+    own = planned(cache(template(more_status=SIZED)), aim_service(resources={"limits": {"amd.com/gpu": "64"}}))
+    assert own.gpus == "needs 1 x 64 MI300X; 8 of 8 are free, with room for 0 of 1 replicas now"
+    custom = {
+        "baseImage": "amdenterpriseai/aim-base:1",
+        "modelSources": [{"modelId": "a/b", "sourceUri": "hf://a/b"}],
+        "hardware": {"gpu": {"model": "MI355X", "requests": 2}},
+    }
+    of_model = planned(cache(), aim_service(model={"custom": custom}))
+    assert (of_model.gpus, of_model.bad) == ("needs 1 x 2 MI355X; no node has any", True)

@@ -12,6 +12,7 @@ from aim_cli.errors import CliError, TargetError
 from aim_cli.log.connecting import history
 from aim_cli.parts import PARTS
 from aim_cli.planning.files import Document
+from aim_cli.planning.references import missing
 from aim_cli.planning.report import Outcome, answer, outcome, reroutes
 from aim_cli.planning.sandbox import Sandbox, Where
 from aim_cli.running import waited
@@ -31,14 +32,13 @@ def plan(cluster: KubeReader, documents: Iterable[Document], place: Place, nats_
     Raises:
         CliError: no service reads objects of a kind, or the cluster cannot be asked.
     """
-    wanted = list(placed(documents, place))
+    wanted, beside = placed(documents, place)
     definitions = tuple(code.definition(code.settings()) for code in services().values())
     remarks: list[str] = []
     sandbox = Sandbox(definitions, datetime.now(UTC))
     namespaces = sorted({obj["metadata"].get("namespace") or "" for _, obj in wanted} - {""})
     for part in PARTS:
-        for obj in _readable(cluster, part, namespaces, remarks):
-            sandbox.put(part, obj)
+        remarks += _take_in(cluster, sandbox, part, namespaces)
     for part in PARTS:
         if part.kind.plural in cluster.unasked and not part.optional:
             sandbox.unknown(part.name)
@@ -58,6 +58,8 @@ def plan(cluster: KubeReader, documents: Iterable[Document], place: Place, nats_
         verbs[where] = "created" if before is None else "unchanged" if _same(before, made) else "changed"
     sandbox.run(verbs)
     rerouted = reroutes(sandbox, verbs)
+    lacking = missing(cluster, sandbox, beside)
+    remarks += [f"not planned: {obj['kind']} {obj['metadata']['name']}: no service decides from it" for obj in beside]
     pods = cluster.search(POD)
     free_known = POD.plural not in cluster.unasked
     optional = {part.kind.plural for part in PARTS if part.optional}
@@ -66,40 +68,49 @@ def plan(cluster: KubeReader, documents: Iterable[Document], place: Place, nats_
         *refused,
         *(outcome(sandbox, where, verb, pods if free_known else None) for where, verb in verbs.items()),
     ]
-    return answer(reported, sandbox.steps, dict.fromkeys(remarks), rerouted)
+    return answer(reported, sandbox.steps, dict.fromkeys(remarks), rerouted, lacking)
 
 
-def _readable(
-    cluster: KubeReader, part: Part[Any], namespaces: Iterable[str], remarks: list[str]
-) -> Iterator[JsonObject]:
+def _take_in(cluster: KubeReader, sandbox: Sandbox, part: Part[Any], namespaces: Iterable[str]) -> Iterator[str]:
     """The objects of a part; who may not list them everywhere has those where the planned objects are (FW-733)."""
     kind = part.kind.name
     found = cluster.search(kind, "", part.label_selector, part.field_selector)
     why = cluster.unasked.get(kind.plural, NO_SUCH_KIND)
-    if why == NO_SUCH_KIND or not kind.namespaced:
-        yield from found
-        return
-    del cluster.unasked[kind.plural]
-    for namespace in namespaces:
-        yield from cluster.search(kind, namespace, part.label_selector, part.field_selector)
-    if kind.plural not in cluster.unasked:
-        remarks.append(f"not known: {kind.plural} of other namespaces: {why}")
+    if why != NO_SUCH_KIND and kind.namespaced:
+        del cluster.unasked[kind.plural]
+        found = [
+            obj
+            for namespace in namespaces
+            for obj in cluster.search(kind, namespace, part.label_selector, part.field_selector)
+        ]
+        if kind.plural not in cluster.unasked:
+            sandbox.read[part.name] = frozenset(namespaces)
+            yield f"not known: {kind.plural} of other namespaces: {why}"
+    for obj in found:
+        sandbox.put(part, obj)
 
 
-def placed(documents: Iterable[Document], place: Place) -> Iterator[tuple[Part[Any], JsonObject]]:
-    """The objects, each with its part and its namespace.
+def placed(documents: Iterable[Document], place: Place) -> tuple[list[tuple[Part[Any], JsonObject]], list[JsonObject]]:
+    """The objects, each with its part and its namespace, and those of kinds from which no service decides.
 
     Raises:
-        TargetError: no service reads objects of a kind.
+        TargetError: there are only the latter.
     """
+    found: list[tuple[Part[Any], JsonObject]] = []
+    beside: list[JsonObject] = []
     for one in documents:
         obj, metadata = one.obj, one.obj["metadata"]
         kind = kind_of(str(obj.get("apiVersion")), str(obj.get("kind")))
         part = next((part for part in PARTS if kind is not None and part.kind is kind), None)
         if part is None:
-            raise TargetError(f"{one.file}: no service decides anything from {obj.get('apiVersion')} {obj.get('kind')}")
+            beside.append(obj)
+            continue
         own = {"namespace": metadata.get("namespace") or place.default} if part.kind.namespaced else {}
-        yield part, {**obj, "metadata": {**metadata, **own}}
+        found.append((part, {**obj, "metadata": {**metadata, **own}}))
+    if beside and not found:
+        named = f"{beside[0].get('apiVersion')} {beside[0].get('kind')}"
+        raise TargetError(f"no service decides anything from {named}; name a file with an object of the platform")
+    return found, beside
 
 
 def _rehearsed(cluster: KubeReader, part: Part[Any], obj: JsonObject, remarks: list[str]) -> JsonObject:

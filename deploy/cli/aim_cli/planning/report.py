@@ -2,20 +2,26 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import Final
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeVar
 
 from aim_cli.answer import Answer
-from aim_cli.cluster.refs import JsonObject
+from aim_cli.cluster.refs import JsonObject, Ref
 from aim_cli.cluster.states import Weight, state_of, weight_of
 from aim_cli.cluster.targets import kind_called
 from aim_cli.errors import Exit
 from aim_cli.installation.overview import GPU
+from aim_cli.parts import PARTS
+from aim_cli.planning.references import Missing
 from aim_cli.planning.sandbox import Sandbox, Step, Where
 from aim_cli.units import bytes_of
+from aim_cli.why.blockers import Link
+from aim_cli.why.command import what_of, why
+from aim_cli.why.remedies import REMEDIES, remedy_of
 from aim_domain import AIMService, gpu_model_of
-from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, NODES, RUNTIME_CONFIGS, SERVICES
+from aim_domain.kind_names import GATEWAY, HTTP_ROUTE, KindName
+from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, HTTP_ROUTES, NODES, RUNTIME_CONFIGS, SERVICES
 from aim_domain.runtimeconfig.resolve import effective_name
 from aim_serving.reconcile import look_up
 from aim_serving.template import TemplateResult
@@ -23,6 +29,7 @@ from aim_serving.template_selection import traits_of
 from controller_runtime import ClassifiedError, Key
 from controller_runtime.log.cache.view import CacheView
 
+T = TypeVar("T")
 _SHOWN: Final = ("type", "status", "reason", "message")
 _STALE: Final = re.compile(r"was not found, but the view of (\S+) is stale: [^;]*; waiting for it")
 """What a decision says of a view that is not confirmed, which here is one that could not be read."""
@@ -37,6 +44,8 @@ class Outcome:
         verb: created, changed or unchanged; or refused, where the API server does not take it.
         conditions: that are not true at the end, each with reason and message.
         unknown: it depends on something that could not be read, so its outcome is unknown.
+        because: what would keep it from running for good (FW-877); empty if nothing is known.
+        remedy: what to do about it.
     """
 
     where: Where
@@ -50,12 +59,14 @@ class Outcome:
     conditions: tuple[JsonObject, ...] = ()
     path: str = ""
     unknown: bool = False
+    because: str = ""
+    remedy: str = ""
 
     @property
     def bad(self) -> bool:
         """Whether it would not come to run for a reason that is known now."""
         hurt = weight_of(self.state) >= Weight.HURT and not self.unknown
-        return bool(self.refused) or not self.fits or hurt
+        return bool(self.refused or self.because) or not self.fits or hurt
 
     @property
     def data(self) -> JsonObject:
@@ -72,6 +83,8 @@ class Outcome:
             "gpus": self.gpus,
             "fits": self.fits,
             "path": self.path,
+            "because": self.because,
+            "remedy": self.remedy,
             "conditions": list(self.conditions),
         }
 
@@ -90,24 +103,100 @@ def outcome(sandbox: Sandbox, where: Where, verb: str, pods: Iterable[JsonObject
         for one in reported_of
     )
     path = (status.get("routing") or {}).get("path") or ""
-    plain = Outcome(where, verb, state, conditions=untrue, path=path, unknown=unknown)
+    because, remedy = ("", "") if unknown else cause_of(sandbox, where)
+    plain = Outcome(where, verb, state, conditions=untrue, path=path, unknown=unknown, because=because, remedy=remedy)
     if where.part is not SERVICES:
         return plain
     found = selection(sandbox, where)
     chosen = None if found is None else found.template or found.base
+    spec = obj.get("spec") or {}
+    own = ((spec.get("model") or {}).get("custom") or {}).get("hardware") or {}
     if found is None or chosen is None:
-        return replace(plain, rejected=_rejected(found))
+        plain = replace(plain, rejected=_rejected(found))
+        gpu = own.get("gpu") or {}
+        # Its templates are made once its image was looked at; which GPUs they are for, it says itself.
+        wanted = _gpus(sandbox, spec, str(gpu.get("model") or ""), int(gpu.get("requests") or 0), pods)
+        return replace(plain, gpus=wanted[0], fits=wanted[1]) if gpu else plain
     traits = traits_of(chosen)
-    wanted, replicas = traits.gpu_count or 0, int((obj.get("spec") or {}).get("replicas") or 1)
-    if wanted and (pods is None or not sandbox.caches["serving"].is_fresh(NODES)):
-        reported, fits = (
-            f"needs {replicas} x {wanted} {traits.gpu_model or 'GPU'}; not known whether they are free",
-            True,
-        )
-    else:
-        reported, fits = gpu_fit(traits.gpu_model, wanted, replicas, free_gpus(sandbox, pods or ()))
+    reported, fits = _gpus(sandbox, spec, traits.gpu_model, traits.gpu_count or 0, pods)
     name = f"{chosen.kind} {chosen.namespace}/{chosen.name}" if chosen.namespace else f"{chosen.kind} {chosen.name}"
     return replace(plain, chosen=name, rejected=_rejected(found), gpus=reported, fits=fits)
+
+
+def _gpus(
+    sandbox: Sandbox, spec: JsonObject, model: str, count: int, pods: Iterable[JsonObject] | None
+) -> tuple[str, bool]:
+    """What a service needs, whose own resources go before those of its template, and whether that is free."""
+    resources = spec.get("resources") or {}
+    own = bytes_of((resources.get("requests") or resources.get("limits") or {}).get(GPU))
+    wanted, replicas = own or count, int(spec.get("replicas") or 1)
+    if wanted and (pods is None or not sandbox.caches["serving"].is_fresh(NODES)):
+        return f"needs {replicas} x {wanted} {model or 'GPU'}; not known whether they are free", True
+    return gpu_fit(model, wanted, replicas, free_gpus(sandbox, pods or ()))
+
+
+@dataclass(slots=True)
+class _Planned:
+    """The objects of a sandbox, as `Cluster` asks for them.
+
+    Attributes:
+        unasked: kinds of which a sandbox has nothing.
+    """
+
+    sandbox: Sandbox
+    unasked: dict[str, str] = field(default_factory=dict)
+
+    def find(self, ref: Ref) -> JsonObject | None:
+        """See `Cluster`."""
+        key = Key(ref.namespace, ref.name)
+        parts = self._parts(ref.kind, str(ref))
+        found = next((obj for part in parts if (obj := self.sandbox.objects.get((part, key))) is not None), None)
+        if found is None and any(not self.sandbox.is_read(part, ref.namespace) for part in parts):
+            self.unasked[str(ref)] = "it cannot be read"
+        return found
+
+    def search(
+        self,
+        kind: KindName,
+        namespace: str = "",
+        labels: str = "",  # noqa: ARG002 - this and the others would only save sending
+        fields: str = "",  # noqa: ARG002
+        owner: str = "",  # noqa: ARG002
+    ) -> list[JsonObject]:
+        """See `Cluster`."""
+        parts = set(self._parts(kind, kind.plural))
+        known = self.sandbox.objects.items()
+        return [obj for (part, key), obj in known if part in parts and namespace in ("", key.namespace)]
+
+    def each(self, kind: KindName, namespace: str, make: Callable[[KindName, JsonObject], T]) -> list[T]:
+        """See `Cluster`."""
+        return [make(kind, obj) for obj in self.search(kind, namespace)]
+
+    def _parts(self, kind: KindName, what: str) -> list[str]:
+        found = [part.name for part in PARTS if part.kind.resource == kind.resource]
+        if not found:
+            self.unasked[what] = "a plan does not look at it"
+        return found
+
+
+_UNDER_WAY: Final = frozenset({"JobRunning", "PodsStarting", "Pending", "HTTPRoutePending", "NoStatus", "Unhealthy"})
+"""Reasons of what only takes time; what a plan makes waits for those who are not in it."""
+
+
+def cause_of(sandbox: Sandbox, where: Where) -> tuple[str, str]:
+    """What `aim why` would name as the cause for good, and what to do about it; empty if there is none."""
+    kind = kind_called(where.part.kind.resource)
+    found = why(_Planned(sandbox), Ref(kind, where.key.namespace, where.key.name))
+    last = next((way[-1] for way in found.ways if _stays(sandbox, way[-1])), None)
+    return ("", "") if last is None else (f"{last.ref}: {what_of(last)}", remedy_of(last))
+
+
+def _stays(sandbox: Sandbox, link: Link) -> bool:
+    if link.blocker is None or link.ref.kind == GATEWAY:
+        return True
+    # No gateway sees the route that is only planned.
+    planned_route = link.ref.kind == HTTP_ROUTE and sandbox.is_made(HTTP_ROUTES, Key(link.ref.namespace, link.ref.name))
+    return link.blocker.reason in REMEDIES and link.blocker.reason not in _UNDER_WAY and not planned_route
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,11 +294,16 @@ def gpu_fit(model: str, wanted: int, replicas: int, nodes: dict[str, tuple[str, 
 
 
 def answer(
-    outcomes: Iterable[Outcome], steps: Iterable[Step], remarks: Iterable[str], rerouted: Iterable[Reroute] = ()
+    outcomes: Iterable[Outcome],
+    steps: Iterable[Step],
+    remarks: Iterable[str],
+    rerouted: Iterable[Reroute] = (),
+    lacking: Iterable[Missing] = (),
 ) -> Answer:
     """Everything, the objects first."""
-    some, done, moved = tuple(outcomes), tuple(steps), tuple(rerouted)
+    some, done, moved, absent = tuple(outcomes), tuple(steps), tuple(rerouted), tuple(lacking)
     lines = [line for one in some for line in _lines(one)]
+    lines += [one.line for one in absent]
     lines += [one.line for one in moved]
     lines += [_step(one) for one in done]
     if not done:
@@ -220,9 +314,10 @@ def answer(
             {"namespace": one.service.namespace, "name": one.service.name, "before": one.before, "after": one.after}
             for one in moved
         ],
+        "missing": [one.data for one in absent],
         "steps": [{"service": one.service, "verb": one.verb, "what": one.what, "why": one.why} for one in done],
     }
-    bad = any(one.bad for one in some) or any(not one.after for one in moved)
+    bad = bool(absent) or any(one.bad for one in some) or any(not one.after for one in moved)
     unknown = any(one.unknown for one in some)
     code = Exit.FOUND if bad else Exit.UNREADABLE if unknown else Exit.WELL
     return Answer(data, tuple(lines), code, tuple(remarks))
@@ -239,10 +334,13 @@ def _lines(one: Outcome) -> Iterator[str]:
         return
     then = "; what becomes of it is not known" if one.unknown else f", then {one.state}" if one.state else ""
     yield f"{one.where}: would be {one.verb}{then}"
+    if one.because:
+        yield f"{'because':10}{one.because}"
+        yield f"{'do':10}{one.remedy}"
     if one.chosen:
         yield f"{'template':10}{one.chosen}"
-    for name, why in one.rejected:
-        yield f"{'rejected':10}{name}: {why}"
+    for name, reason in one.rejected:
+        yield f"{'rejected':10}{name}: {reason}"
     if one.gpus:
         yield f"{'GPUs':10}{one.gpus}"
     if one.path:

@@ -30,6 +30,8 @@ from controller_runtime.reconcile.decide import Decision, decide
 from controller_runtime.reconcile.plan import Child, WriteMode
 
 _EPOCH: Final = "plan"
+_MADE: Final = "plan-"
+"""How the UID of an object begins that is only planned."""
 _MOST_ROUNDS: Final = 30
 _FEW_ROUNDS: Final = 3
 _HORIZON: Final = timedelta(minutes=2)
@@ -59,7 +61,11 @@ class Step:
 
 @dataclass(slots=True)
 class Sandbox:
-    """Objects, and each service's cache of them."""
+    """Objects, and each service's cache of them.
+
+    Attributes:
+        read: namespaces of which objects could be read, of parts that could not be read as a whole.
+    """
 
     definitions: Sequence[ServiceDefinition]
     now: datetime
@@ -67,6 +73,7 @@ class Sandbox:
     steps: list[Step] = field(default_factory=list)
     touched: dict[tuple[str, Key], Where] = field(default_factory=dict)
     caches: dict[str, Cache] = field(default_factory=dict)
+    read: dict[str, frozenset[str]] = field(default_factory=dict)
     _numbers: "count[int]" = field(default_factory=lambda: count(1))
 
     def __post_init__(self) -> None:
@@ -78,10 +85,19 @@ class Sandbox:
 
     def unknown(self, part: str) -> None:
         """Of this part nothing could be read; decisions take it as they take a view that is stale."""
+        self.read[part] = frozenset()
         for cache in self.caches.values():
             for one in cache.parts:
                 if one.name == part:
                     cache.mark(one, synced=True, fresh=False, epoch=_EPOCH)
+
+    def is_made(self, part: Part[Any], key: Key) -> bool:
+        """Whether an object is only planned."""
+        return str(self.objects[part.name, key]["metadata"].get("uid", "")).startswith(_MADE)
+
+    def is_read(self, part: str, namespace: str) -> bool:
+        """Whether an object of a namespace that is not here does not exist."""
+        return part not in self.read or namespace in self.read[part]
 
     def put(self, part: Part[Any], obj: JsonObject, *, only: str = "") -> Where:
         """Take in an object, or a newer version of it; facts into the cache of their own service alone."""
@@ -198,7 +214,7 @@ class Sandbox:
         """An object as the API server would have made it."""
         number = next(self._numbers)
         own = {
-            "uid": f"plan-{number}",
+            "uid": f"{_MADE}{number}",
             "resourceVersion": "",
             "generation": 1,
             "creationTimestamp": timestamp(self.now),
