@@ -86,20 +86,20 @@ def _walk(by: Ref, value: object, path: str) -> Iterator[Reference]:
             yield from _walk(by, one, f"{path}[{name or number}]")
     elif isinstance(value, dict):
         for name, one in value.items():
-            named = list(_named(by, f"{path}.{name}", name, one))
+            named = list(_by_field(by, f"{path}.{name}", name, one))
             yield from named or _walk(by, one, f"{path}.{name}")
 
 
-def _named(by: Ref, path: str, name: str, value: object) -> Iterator[Reference]:
+def _by_field(by: Ref, path: str, name: str, value: object) -> Iterator[Reference]:
     """What one field names by itself."""
     if name in _NAMES and isinstance(value, str) and value:
-        yield from _known(by, path, _NAMES[name], value)
+        yield from _in_scope(by, path, _NAMES[name], value)
     for one in _entries(value):
         if name in _KEYS and not one.get("optional"):
             field = path.removesuffix(f".valueFrom.{name}")
-            yield from _known(by, field, _KEYS[name], one["name"], str(one.get("key") or ""))
+            yield from _in_scope(by, field, _KEYS[name], one["name"], str(one.get("key") or ""))
         elif name == "imagePullSecrets":
-            yield from _known(by, path, SECRET, one["name"])
+            yield from _in_scope(by, path, SECRET, one["name"])
         elif name in ("gatewayRef", "parentRefs") and one.get("kind", GATEWAY.kind) == GATEWAY.kind:
             yield Reference(by, path, Ref(GATEWAY, str(one.get("namespace") or by.namespace), one["name"]))
 
@@ -111,7 +111,7 @@ def _entries(value: object) -> Iterator[JsonObject]:
             yield one
 
 
-def _known(by: Ref, field: str, kind: KindName, name: str, key: str = "") -> Iterator[Reference]:
+def _in_scope(by: Ref, field: str, kind: KindName, name: str, key: str = "") -> Iterator[Reference]:
     # What a cluster-wide object names is looked for in the namespace of each who uses it.
     if by.namespace or not kind.namespaced:
         yield Reference(by, field, Ref(kind, by.namespace if kind.namespaced else "", name), key)

@@ -136,7 +136,7 @@ def _gpus(
 
 
 @dataclass(slots=True)
-class _Planned:
+class _SandboxCluster:
     """The objects of a sandbox, as `Cluster` asks for them.
 
     Attributes:
@@ -186,7 +186,7 @@ _UNDER_WAY: Final = frozenset({"JobRunning", "PodsStarting", "Pending", "HTTPRou
 def cause_of(sandbox: Sandbox, where: Where) -> tuple[str, str]:
     """What `aim why` would name as the cause for good, and what to do about it; empty if there is none."""
     kind = kind_called(where.part.kind.resource)
-    found = why(_Planned(sandbox), Ref(kind, where.key.namespace, where.key.name))
+    found = why(_SandboxCluster(sandbox), Ref(kind, where.key.namespace, where.key.name))
     last = next((way[-1] for way in found.ways if _stays(sandbox, way[-1])), None)
     return ("", "") if last is None else (f"{last.ref}: {what_of(last)}", remedy_of(last))
 
