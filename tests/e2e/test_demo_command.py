@@ -112,6 +112,7 @@ async def test_it_answers_though_services_are_killed_stays_up_when_asked_to_and_
     assert "  AIMTemplateCache " in text
     assert f"export KUBECONFIG={kubeconfig}" in text
     assert "export AIM_NATS_URL=nats://127.0.0.1:" in text
+    assert "export AIM_GATEWAY_URL=http://127.0.0.1:" in text
     assert "routing was killed by signal 9 (SIGKILL)" in again
     assert process.returncode == 0
     await all_gone(folder)

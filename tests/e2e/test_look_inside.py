@@ -147,6 +147,8 @@ async def test_of_the_page_every_command_runs(
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(platform.stack.kubeconfig))
     monkeypatch.setenv("AIM_NATS_URL", platform.stack.nats_url)
+    # The gateway of these tests listens on a port of its own, not on that of its listener.
+    monkeypatch.setenv("AIM_GATEWAY_URL", platform.stack.gateway_url)
     monkeypatch.chdir(PAGE.parents[1])
     path = f"{OWN}/namespaces/demo/aimservices/qwen-chat"
     # Another test of this platform may have applied the demo.
@@ -160,9 +162,7 @@ async def test_of_the_page_every_command_runs(
     for line in commands():
         named = line.replace("http://HOST:PORT", serving).replace("night.aimlog", f"{tmp_path}/night.aimlog")
         words = named.replace("test_night.py", f"{tmp_path}/test_night.py").split()[1:]
-        # The gateway of these tests listens on a port of its own, not on that of its listener.
-        reached = ("--url", platform.stack.gateway_url) if words[0] == "chat" else ()
-        ended[line] = await aim(*words, *reached)
+        ended[line] = await aim(*words)
     # That both releases lack the same, and how much, is told without the reason.
     alike = (" 0 otherwise by ", '"different": 0')
     lacking = [line for line, said in ended.items() if said.code == 2 and any(one in said.out for one in alike)]

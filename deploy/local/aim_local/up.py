@@ -35,6 +35,7 @@ async def _on_node(console: Console) -> None:
             f"""
   export KUBECONFIG={platform.kubeconfig}
   export AIM_NATS_URL={nats}
+  export AIM_GATEWAY_URL={gateway}
   kubectl get pods -A
   kubectl apply -f deploy/local/examples/node    # the demo's manifests
 
@@ -60,7 +61,7 @@ def _print_addresses(console: Console, stack: Stack) -> None:
     console.print(
         f"""
   export KUBECONFIG={stack.kubeconfig}
-  export AIM_NATS_URL={stack.nats_url}
+  export AIM_NATS_URL={stack.nats_url}{_export_gateway(stack)}
   kubectl get aimservices,aimmodels,aimservicetemplates,aimartifacts,inferenceservices,httproutes -A
 
 {_played(stack)}
@@ -70,6 +71,10 @@ Stop with Ctrl-C or `kill {os.getpid()}`.""",
         highlight=False,
         markup=False,
     )
+
+
+def _export_gateway(stack: Stack) -> str:
+    return f"\n  export AIM_GATEWAY_URL={stack.gateway_url}" if stack.played else ""
 
 
 def _played(stack: Stack) -> str:

@@ -208,7 +208,12 @@ def chat(
     message: Annotated[
         list[str] | None, typer.Option("-m", "--message", help="Say this and end; repeatable. Else standard input.")
     ] = None,
-    url: Annotated[str, typer.Option("--url", help="Address of the gateway, where its own cannot be reached.")] = "",
+    url: Annotated[
+        str,
+        typer.Option(
+            "--url", envvar="AIM_GATEWAY_URL", help="Address of the gateway, where its own cannot be reached."
+        ),
+    ] = "",
     model: Annotated[str, typer.Option("--model", help="Name of the model; default is the first that it tells.")] = "",
     namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
@@ -223,6 +228,7 @@ def chat(
     Exits with 2 when the service has no route or no ready pod, with 3 when there is no such service, with 4 when
     no server answers.
     """
+    import os
     import sys
     from contextlib import ExitStack
 
@@ -233,7 +239,7 @@ def chat(
     from aim_cli.objects.chat import Talk, address_of, forwarded
 
     def ask() -> Answer:
-        if direct and url:
+        if direct and url and "AIM_GATEWAY_URL" not in os.environ:
             raise TargetError("--url names a gateway, --port-forward goes past it; give one of them")
         wanted = target("aimservice", name, Where(kubeconfig, context, namespace))
         with ExitStack() as way:

@@ -176,9 +176,11 @@ _SERVICE: Final = Key("demo", "qwen-chat")
 _LOOK_AROUND: Final = """\
   export KUBECONFIG={kubeconfig}
   export AIM_NATS_URL={nats_url}
+  export AIM_GATEWAY_URL={gateway_url}
   kubectl get aimservices,aimmodels,aimservicetemplates,aimartifacts,inferenceservices,httproutes -A
   kubectl describe aimservice -n {service.namespace} {service.name}
   curl {url}/v1/chat/completions -d '{{"messages": [{{"role": "user", "content": "Hi"}}]}}'
+  .venv/bin/aim chat {service} -m Hi
   .venv/bin/aim timeline aimservice {service}
   .venv/bin/aim replay aimservice {service}"""
 """Commands for the user of a demo that stays up; ``{…}`` is known at its end."""
@@ -268,7 +270,8 @@ async def _story(
             async with showing(board, console, _SERVICE.namespace):
                 seconds = await _until_running(settings, client, board, manifests)
             requests = await platform.requests()
-            url = await asyncio.to_thread(lambda: platform.gateway_url) + _path(board)
+            gateway_url = await asyncio.to_thread(lambda: platform.gateway_url)
+            url = gateway_url + _path(board)
     try:
         answer = await ask(url)
     except ChatError as error:
@@ -279,7 +282,9 @@ async def _story(
     nats_url = await asyncio.to_thread(lambda: platform.nats_url)
     await _show_story(console, nats_url)
     if settings.keep:
-        shown = invitation.format(kubeconfig=platform.kubeconfig, nats_url=nats_url, url=url, service=_SERVICE)
+        shown = invitation.format(
+            kubeconfig=platform.kubeconfig, nats_url=nats_url, gateway_url=gateway_url, url=url, service=_SERVICE
+        )
         console.print(shown, soft_wrap=True, highlight=False, markup=False)
         await asyncio.get_running_loop().create_future()
 
