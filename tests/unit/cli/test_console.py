@@ -277,6 +277,15 @@ def test_a_story_does_not_repeat_itself() -> None:
     assert "× 2 until 12:00:02" in render("story.html", FRAME | STORY | {"moments": rows})
 
 
+@pytest.mark.spec("FW-878")
+def test_a_moment_leads_to_its_trace_where_traces_are_kept() -> None:
+    one = Moment(NOW, "artifacts", "AIMArtifact", Key("a", "w"), "Ready", 'f"><script>', "")
+    found = FRAME | STORY | {"moments": folded([one])}
+    kept = render("story.html", found | {"trace_url": "https://traces.example/explore?id={trace}&org=1"})
+    assert 'href="https://traces.example/explore?id=f%22%3E%3Cscript%3E&amp;org=1"' in kept
+    assert ">trace</a>" not in render("story.html", found)
+
+
 STORY: JsonObject = {"bars": [], "up": "", "title": "t", "last": "", "ranges": ["1h"], "left_out": 0}
 
 

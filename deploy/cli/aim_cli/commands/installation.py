@@ -204,11 +204,19 @@ def console(
     host: Annotated[
         list[str] | None, typer.Option(help="With --listen: name under which it is opened; repeatable.")
     ] = None,
+    trace_url: Annotated[
+        str,
+        typer.Option(
+            "--trace-url", envvar="AIM_TRACE_URL", help="Address of a trace in your tracing, with {trace} for its id."
+        ),
+    ] = "",
 ) -> None:
     """Serve the platform as pages on the loopback, live, until interrupted; prints the address to open.
 
-    Reads the event log; the API server is only asked what a viewer may list, and nothing else is shown. With --listen
-    there are many viewers, each of whom is asked about. Exits with 4 when broker or cluster do not answer.
+    Reads the event log; the API server is only asked what a viewer may list, and for Events and logs as the viewer.
+    With --listen there are many viewers, each of whom is asked about.
+
+    Exits with 4 when broker or cluster do not answer.
     """
     from contextlib import suppress
 
@@ -220,11 +228,11 @@ def console(
         from aim_cli.console.serving import serve
 
         with suppress(KeyboardInterrupt):
-            run(serve(where, nats_url, port, lambda address: print(address, flush=True)))
+            run(serve(where, nats_url, port, lambda address: print(address, flush=True), trace_url))
     else:
         from aim_cli.console.hosting import Site, host_pages
 
-        run(host_pages(where, nats_url, Site(listen, cert_path, tuple(host or ()))))
+        run(host_pages(where, nats_url, Site(listen, cert_path, tuple(host or ()), trace_url)))
 
 
 def register(app: typer.Typer) -> None:

@@ -48,10 +48,15 @@ Handler = Callable[[Request, Sight], Awaitable[Response]]
 
 @dataclass(slots=True)
 class Console:
-    """The pages, for whom the door lets in."""
+    """The pages, for whom the door lets in.
+
+    Attributes:
+        trace_url: address of a trace, with ``{trace}`` for its id; empty where traces are not kept (FW-878).
+    """
 
     mirror: Mirror
     door: Door
+    trace_url: str = ""
     newest: Newest = field(init=False)
     streams: Places = field(default_factory=lambda: Places(*STREAMS))
     readings: Places = field(default_factory=lambda: Places(*READINGS))
@@ -221,6 +226,7 @@ class Console:
             "unasked": {} if sight is None else sight.unasked,
             "trouble": trouble,
             "viewer": "" if sight is None else sight.viewer,
+            "trace_url": self.trace_url,
         }
 
     async def _live(self, request: Request) -> Response:

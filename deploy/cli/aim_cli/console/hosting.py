@@ -59,11 +59,13 @@ class Site:
         listen: ``host:port`` or ``:port``.
         certificates: folder of ``tls.crt`` and ``tls.key``; ``None`` = self-signed.
         names: of the host, besides the loopback.
+        trace_url: see `Console`.
     """
 
     listen: str
     certificates: Path | None = None
     names: Sequence[str] = ()
+    trace_url: str = ""
 
     @property
     def address(self) -> Address:
@@ -109,7 +111,7 @@ async def host_pages(where: Where, nats_url: str, site: Site) -> None:
         asyncio.get_running_loop().add_signal_handler(one, stop.set)
     try:
         async with cluster(where.kubeconfig, where.context) as kube, mirror(nats_url, at_once=False) as present:
-            app = hosted(present, login_door(kube, site.names))
+            app = hosted(present, login_door(kube, site.names), site.trace_url)
             server = HttpServer(app, address, site.tls(), option="--listen")
             _log.info("serving the console", address=site.listen, hosts=list(site.names))
             await serve_until(stop, server, present)
@@ -150,7 +152,7 @@ def login_door(kube: KubeClient, names: Sequence[str], clocks: Clocks = _REAL) -
     return LoginDoor(tokens, sessions, Viewers(review_access, clocks.running), names, kube)
 
 
-def hosted(present: Mirror, door: Door) -> Starlette:
+def hosted(present: Mirror, door: Door, trace_url: str = "") -> Starlette:
     """The pages, and probes for the kubelet, which asks for the pod's address."""
 
     async def healthz(_: Request) -> Response:
@@ -160,5 +162,5 @@ def hosted(present: Mirror, door: Door) -> Starlette:
         ready = present.was_reached
         return PlainTextResponse("ok" if ready else "the message broker has not answered yet", 200 if ready else 503)
 
-    pages = Console(present, door).application()
+    pages = Console(present, door, trace_url).application()
     return Starlette(routes=[Route("/healthz", healthz), Route("/readyz", readyz), Mount("/", pages)])

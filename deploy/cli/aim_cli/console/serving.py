@@ -29,7 +29,7 @@ _REVIEW: Final = Kind(
 )
 
 
-async def serve(where: Where, nats_url: str, port: int, announce: Callable[[str], None]) -> None:
+async def serve(where: Where, nats_url: str, port: int, announce: Callable[[str], None], trace_url: str = "") -> None:
     """Serve on the loopback until cancelled; `announce` receives the address to open.
 
     Raises:
@@ -45,7 +45,7 @@ async def serve(where: Where, nats_url: str, port: int, announce: Callable[[str]
         await _check_known(where)
         token = secrets.token_urlsafe(24)
         listener = _listen(port)
-        console = Console(present, PrivateDoor(Access(review), token, kube))
+        console = Console(present, PrivateDoor(Access(review), token, kube), trace_url)
         config = uvicorn.Config(
             console.application(), http="httptools", loop="none", ws="none", lifespan="off", log_config=None,
             access_log=False, server_header=False, timeout_graceful_shutdown=1,
