@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from typer.main import get_command
+from typer.testing import CliRunner
 
 from aim_cli.__main__ import app
 
@@ -22,3 +23,11 @@ def test_every_command_is_reported_of() -> None:
     known = set(get_command(app).commands)  # type: ignore[attr-defined]
     reported = {line.split()[1] for line in written()}
     assert known == reported | {"migrate", "version"}
+
+
+@pytest.mark.spec("FW-600")
+def test_the_summary_of_each_command_fits_a_terminal_of_80_columns() -> None:
+    listed = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"}).stdout.partition("Commands:")[2]
+    lines = [line for line in listed.splitlines() if line.strip()]
+    assert len(lines) >= 20
+    assert [line for line in lines if not line.endswith(".") or line.endswith("...")] == []

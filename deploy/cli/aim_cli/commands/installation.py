@@ -237,10 +237,10 @@ def console(
 
 def register(app: typer.Typer) -> None:
     """Make the commands known."""
-    app.command("status")(status)
-    app.command("top")(top)
-    app.command("doctor")(doctor)
-    app.command("bus")(bus)
-    app.command("queue")(queue)
-    app.command("console")(console)
-    app.command("migrate")(migrate)
+    app.command("status", short_help="Show what needs attention, and what there is.")(status)
+    app.command("top", short_help="Repeat `aim status`.")(top)
+    app.command("doctor", short_help="Check an installation and say what to correct.")(doctor)
+    app.command("bus", short_help="Show the event log: parts, publishers, streams.")(bus)
+    app.command("queue", short_help="Show what the services are working on.")(queue)
+    app.command("console", short_help="Serve the platform as pages.")(console)
+    app.command("migrate", short_help="Move objects of older API groups.")(migrate)

@@ -272,9 +272,9 @@ def diff(
 
 def register(app: typer.Typer) -> None:
     """Make the commands known."""
-    app.command("replay")(replay)
-    app.command("export")(export)
-    app.command("import")(import_)
-    app.command("timeline")(timeline)
-    app.command("state")(state)
-    app.command("diff")(diff)
+    app.command("replay", short_help="Repeat recorded decisions and compare the results.")(replay)
+    app.command("export", short_help="Write a part of the event log to a file.")(export)
+    app.command("import", short_help="Check a file of `aim export`.")(import_)
+    app.command("timeline", short_help="Show what happened to an object, in order.")(timeline)
+    app.command("state", short_help="Show objects as they were at a time.")(state)
+    app.command("diff", short_help="Compare objects at two points in time.")(diff)

@@ -262,9 +262,9 @@ def chat(
 
 def register(app: typer.Typer) -> None:
     """Make the commands known."""
-    app.command("why")(why)
-    app.command("tree")(tree)
-    app.command("cache")(cache)
-    app.command("plan")(plan)
-    app.command("logs")(logs)
-    app.command("chat")(chat)
+    app.command("why", short_help="Explain why an object is not ready, and what to do.")(why)
+    app.command("tree", short_help="Show what was made for an object and what it uses.")(tree)
+    app.command("cache", short_help="List downloaded weights, their volumes and limits.")(cache)
+    app.command("plan", short_help="Show what applying a file would do; writes nothing.")(plan)
+    app.command("logs", short_help="Print the logs of a service's pods.")(logs)
+    app.command("chat", short_help="Talk to the model of a service.")(chat)
