@@ -5,8 +5,9 @@ import os
 import shutil
 import sys
 import textwrap
+import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final, TypeAlias
 
@@ -114,12 +115,26 @@ def columns(header: Sequence[str], rows: Iterable[Sequence[str]]) -> tuple[str, 
     )
 
 
-def answered(ask: Callable[[], Answer], form: Form) -> Exit:
-    """Ask, print, and the code to end with; an error that a user can do something about is one line (FW-602)."""
-    try:
-        answer = ask()
-    except CliError as error:
-        complain(f"aim: {error}")
-        return error.code
-    print_answer(answer, form)
-    return answer.code
+_PAUSE: Final = 2.0
+"""Seconds between two looks of a command that watches."""
+
+
+def answered(ask: Callable[[], Answer], form: Form, *, watch: bool = False) -> Exit:
+    """Ask, print, and the code to end with; an error that a user can do something about is one line (FW-602).
+
+    Args:
+        watch: ask again and print what is new, as long as something is in the way (FW-879).
+    """
+    known: Data | None = None
+    while True:
+        try:
+            answer = ask()
+        except CliError as error:
+            complain(f"aim: {error}")
+            return error.code
+        if answer.data != known:
+            print_answer(answer if known is None else replace(answer, lines=("", *answer.lines)), form)
+            known = answer.data
+        if not watch or answer.code is not Exit.FOUND:
+            return answer.code
+        time.sleep(_PAUSE)

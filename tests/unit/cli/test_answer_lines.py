@@ -2,7 +2,9 @@
 
 import pytest
 
-from aim_cli.answer import for_terminal
+from aim_cli import answer
+from aim_cli.answer import Answer, Form, answered, for_terminal
+from aim_cli.errors import Exit
 
 CAUSE = "because Pod team/chat-1: CrashLoopBackOff: container main keeps crashing"
 
@@ -34,3 +36,18 @@ def test_a_command_and_a_name_are_never_broken() -> None:
     command = f"do      have it made again: kubectl delete {name}"
     assert for_terminal(command, 24, colour=False) == command
     assert name in for_terminal(f"so      AIMArtifact {name}", 24, colour=False).splitlines()[-1]
+
+
+@pytest.mark.spec("FW-879")
+def test_who_watches_reads_what_changes_until_nothing_is_in_the_way(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answer, "_PAUSE", 0.0)
+    known = ["no token", "no token", "no volume", ""]
+    given = iter(Answer({"why": one}, (one or "well",), Exit.FOUND if one else Exit.WELL) for one in known)
+    assert answered(lambda: next(given), Form.TABLE, watch=True) is Exit.WELL
+    assert capsys.readouterr().out.splitlines() == ["no token", "", "no volume", "", "well"]
+    once = iter([Answer({}, ("no token",), Exit.FOUND)])
+    assert answered(lambda: next(once), Form.TABLE) is Exit.FOUND
+    gone = iter([Answer({}, ("no token",), Exit.FOUND), Answer({"gone": True}, ("gone",), Exit.ABSENT)])
+    assert answered(lambda: next(gone), Form.TABLE, watch=True) is Exit.ABSENT

@@ -471,3 +471,20 @@ def test_bars_stand_on_one_scale() -> None:
     assert (first.left, first.width, first.open, first.after, first.strokes) == (0, 100, False, "10.00 s", (0.0,))
     assert (second.left, second.width, second.open, second.after) == (50, 50, True, "")
     assert drawn([]) == []
+
+
+@pytest.mark.spec("FW-873")
+def test_bars_of_a_window_are_what_happened_in_it() -> None:
+    def at(seconds: int) -> datetime:
+        return NOW + timedelta(seconds=seconds)
+
+    early = Bar("AIMModel", Key("a", "m"), NOW, at(5), "Ready", (at(1),))
+    written = Bar("AIMService", Key("a", "s"), NOW, at(8), "Running", (at(1), at(150)))
+    late = Bar("Pod", Key("a", "p"), at(120), at(140), "Running")
+    never = Bar("AIMArtifact", Key("a", "w"), at(5), None, "Failed")
+    found = drawn([early, written, late, never], (at(100), at(200)))
+    assert [bar.name for bar in found] == ["AIMService a/s", "Pod a/p", "AIMArtifact a/w"]
+    service, pod, artifact = found
+    assert (service.left, service.width, service.strokes) == (0, 0, (50.0,))
+    assert (pod.left, pod.width, pod.after) == (20, 20, "20.00 s")
+    assert (artifact.left, artifact.width, artifact.open) == (0, 100, True)

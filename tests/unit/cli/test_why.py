@@ -388,6 +388,7 @@ def test_from_a_template_over_its_discovery_job_and_its_pod_to_what_happened_las
     assert reported[1:] == [
         "because Event team/discover-t-x.FailedMount: FailedMount: no such secret",
         "do      see whether volume and node fit: kubectl describe pod discover-t-x -n team",
+        "",
         "so      Pod team/discover-t-x: ContainerCreating: container c is being started (says kubelet)",
         "so      Job team/discover-t: Active: it has not ended yet",
         "so      AIMServiceTemplate team/t: DiscoveryJobReady=False NotYet: DiscoveryJobReady is not yet",

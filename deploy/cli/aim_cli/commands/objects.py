@@ -33,21 +33,29 @@ def why(
     nats_url: MaybeNatsUrl = "",
     *,
     everywhere: Everywhere = False,
+    verbose: Annotated[
+        bool, typer.Option("-v", "--verbose", help="Also tell since which decision, from the event log.")
+    ] = False,
+    watch: Annotated[
+        bool, typer.Option("-w", "--watch", help="Go on, and tell what changes, until nothing is in its way.")
+    ] = False,
 ) -> None:
     """Say why an object is not ready: the cause first, and what to do; then what waits for it.
 
-    Follows conditions from the object to the pod, event, volume, quota or gateway that they come down to. With the
-    event log it also tells from what each was decided. Without a name: all objects of the kind that something is in
-    the way of.
+    Follows conditions from the object to the pod, event, volume, quota or gateway that they come down to. Without a
+    name: all objects of the kind that something is in the way of.
 
     Exits with 0 when nothing is in its way, with 1 when something is, with 3 when there is no such object, with 4 when
     the cluster cannot be asked.
     """
+    from contextlib import suppress
+
     from aim_cli.cluster.targets import Where
     from aim_cli.why.asked import Question, ask
 
     where = Where(kubeconfig, context, namespace, everywhere, selector)
-    raise typer.Exit(ask(Question(kind, name, where, nats_url), output))
+    with suppress(KeyboardInterrupt):
+        raise typer.Exit(ask(Question(kind, name, where, nats_url, verbose, watch), output))
 
 
 class TreeForm(StrEnum):

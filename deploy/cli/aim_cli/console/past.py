@@ -249,12 +249,14 @@ async def story(history: History, wanted: Target, rights: Rights, since: datetim
     bars = [bar for bar in found if is_shown(bar.kind, bar.key, rights, bar.begun)]
     moments = await seen_moments(history, wanted, rights)
     shown = [one for one in moments if since is None or one.at >= since]
+    now = datetime.now(UTC)
+    window = None if since is None else (since, now)
     return {
-        "bars": drawn(bars),
+        "bars": drawn(bars, window),
         "moments": folded(shown),
         "left_out": len(moments) - len(shown),
-        "begun": bars[0].begun if bars else None,
-        "span": _seconds_text(scale_of(bars)[1]) if bars else "",
+        "begun": since or (bars[0].begun if bars else None),
+        "span": "now" if window else _seconds_text(scale_of(bars)[1]) if bars else "",
     }
 
 
@@ -272,26 +274,29 @@ def reader_of(rights: Rights) -> Reader:
     )
 
 
-def drawn(bars: Sequence[Bar]) -> list[Drawn]:
-    """Bars on one scale."""
+def drawn(bars: Sequence[Bar], window: tuple[datetime, datetime] | None = None) -> list[Drawn]:
+    """Bars on one scale; of a window those that are not ready before it, or that a decision wrote in it (FW-873)."""
     if not bars:
         return []
-    begun, span = scale_of(bars)
+    begun, span = scale_of(bars) if window is None else (window[0], (window[1] - window[0]).total_seconds())
 
     def share(moment: datetime) -> float:
         return max(0.0, min(100.0, 100 * (moment - begun).total_seconds() / span))
+
+    def is_shown_in(bar: Bar) -> bool:
+        return window is None or bar.ready is None or any(one >= begun for one in (bar.ready, *bar.writes))
 
     return [
         Drawn(
             f"{bar.kind} {bar.key}",
             bar.state,
-            "" if bar.ready is None else _seconds_text((bar.ready - begun).total_seconds()),
+            "" if bar.ready is None else _seconds_text((bar.ready - bar.begun).total_seconds()),
             share(bar.begun),
             (100.0 if bar.ready is None else share(bar.ready)) - share(bar.begun),
             bar.ready is None,
-            tuple(share(write) for write in bar.writes if (write - begun).total_seconds() <= span),
+            tuple(share(write) for write in bar.writes if 0 <= (write - begun).total_seconds() <= span),
         )
-        for bar in bars
+        for bar in filter(is_shown_in, bars)
     ]
 
 

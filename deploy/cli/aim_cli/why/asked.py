@@ -22,12 +22,19 @@ _WITHOUT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What was asked; no address of a broker means that the log is not."""
+    """What was asked; no address of a broker means that the log is not.
+
+    Attributes:
+        verbose: people are shown since which decision as well; programs always are.
+        watch: ask again, until nothing is in the way.
+    """
 
     kind: str
     name: str | None
     where: Where
     nats_url: str
+    verbose: bool = False
+    watch: bool = False
 
 
 def ask(question: Question, form: Form) -> Exit:
@@ -37,6 +44,7 @@ def ask(question: Question, form: Form) -> Exit:
     reported: list[Explanation] = []
 
     def of_cluster() -> Answer:
+        reported.clear()
         with reading(question.where.kubeconfig, question.where.context) as cluster:
             wanted = targets(question.kind, question.name, question.where, cluster)
             if many:
@@ -61,8 +69,8 @@ def ask(question: Question, form: Form) -> Exit:
             found, data={**found.data, **data} if isinstance(found.data, dict) else found.data, remarks=remarks
         )
 
-    code = answered(of_cluster, form)
-    if form is Form.TABLE and not many and reported and reported[0].ways:
+    code = answered(of_cluster, form, watch=question.watch)
+    if question.verbose and form is Form.TABLE and not many and reported and reported[0].ways:
         # The cluster's answer stands already: the log is read while people read that.
         decided, remark = _from_log(question, reported[0])
         lines = tuple(f"decided {one.line}" for one in decided)

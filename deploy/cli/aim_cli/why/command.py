@@ -58,7 +58,7 @@ def answer(found: Iterable[Explanation], cluster: Cluster, now: datetime, *, man
     """Everything that was found; of many objects those that nothing is in the way of are only counted."""
     some = tuple(found)
     shown = [one for one in some if one.ways] if many else some
-    lines = [line for one in shown for line in lines_of(one, now)]
+    lines = [line for number, one in enumerate(shown) for line in (*([""] if number else []), *lines_of(one, now))]
     if many:
         lines.append(f"{len(some) - len(shown)} of {len(some)} have nothing in their way")
     code = max((one.code for one in shown), default=Exit.WELL)
@@ -80,6 +80,9 @@ def lines_of(one: Explanation, now: datetime) -> Iterable[str]:
         if depth == 0:
             yield f"{'do':8}{remedy_of(link)}"
             yield from (f"{'held':8}{line}" for line in describe(list(one.held)))
+            # What to do stands apart from what follows from the cause.
+            if one.links[1:] or one.ways[1:]:
+                yield ""
     for way in one.ways[1:]:
         yield f"{'also':8}{way[-1].ref}: {what_of(way[-1])}"
 
