@@ -73,6 +73,9 @@ class Target:
     protocol: str = "tcp"
 
 
+_TIMES: Final = 2
+
+
 Attempts = Callable[[Mapping[str, Target]], Awaitable[dict[str, str]]]
 """Tries all targets at once; the errors by name, empty for those that answered."""
 
@@ -107,19 +110,26 @@ class Source:
 
 
 async def matched(source: Source, targets: dict[str, Target], expected: frozenset[str]) -> None:
-    """Wait until just the expected targets answer; and they still do when they are tried again."""
+    """Wait until just the expected targets answer; twice, as the first answers may be older than a policy.
+
+    What was refused once stays refused: only an answer that is expected may be late, on a machine that is busy.
+    """
     errors: dict[str, str] = {}
-    found: set[str] = set()
+    matches = 0
     try:
         async with asyncio.timeout(_SECONDS):
-            while found != expected:
+            while matches < _TIMES:
                 errors = await source.attempts(targets)
                 found = {name for name, error in errors.items() if not error}
+                if matches and found - expected:
+                    break
+                matches += found == expected
     except TimeoutError:
-        refused = {name: errors[name] for name in sorted(expected - found)}
-        pytest.fail(f"from {source.pod} refused: {refused}; passes: {sorted(found - expected)}")
-    again = await source.attempts(targets)
-    assert {name for name, error in again.items() if not error} == expected
+        pass
+    if matches < _TIMES:
+        refused = {name: error for name, error in errors.items() if error and name in expected}
+        passes = sorted(name for name, error in errors.items() if not error and name not in expected)
+        pytest.fail(f"from {source.pod}, after {matches} matches, refused: {refused}; passes: {passes}")
 
 
 async def attempts_of_the_node(targets: Mapping[str, Target]) -> dict[str, str]:
