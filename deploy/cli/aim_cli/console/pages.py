@@ -118,7 +118,7 @@ def _used_bytes(status: JsonObject) -> int | None:
     return None if found is None else int(found)
 
 
-PAGE: Final = 200
+PAGE: Final = 100
 """Rows of a table; a filter finds the others."""
 _TRUTHS: Final = {"False": 0, "Unknown": 1, "True": 2}
 """Conditions in the order in which they are read: what is in the way first."""
