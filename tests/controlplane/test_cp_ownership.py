@@ -139,7 +139,7 @@ async def test_metadata_is_owned_like_the_rest(specimens: SuiteApi) -> None:
 
 async def test_what_an_endpoint_ignores_is_not_owned(specimens: SuiteApi) -> None:
     made = (await specimens.apply(A, specimen("a", text="abc") | specimen_status("a", phase="Up"), "one")).body
-    assert "status" not in made
+    assert made["status"] == {"origin": "definition"}
     assert _entries(made)["one"]["fieldsV1"] == {"f:spec": {"f:text": {}}}
     both = specimen("a", text="zzz") | {"status": {"phase": "Up"}}
     status = (await specimens.apply(STATUS, both, "one")).body

@@ -107,6 +107,13 @@ async def test_defaults_fill_what_is_absent(specimens: SuiteApi) -> None:
     assert bare["spec"] == {"maybe": "here", "plain": "there"}
 
 
+async def test_a_status_has_its_defaults_before_its_manager_writes_any(specimens: SuiteApi) -> None:
+    made = await specimens.created(SPECIMENS, {**specimen("a"), "status": {"phase": "Up"}})
+    assert made["status"] == {"origin": "definition"}
+    assert (await specimens.get(f"{SPECIMENS}/a")).body["status"] == {"origin": "definition"}
+    assert "f:status" not in str(made["metadata"]["managedFields"])
+
+
 async def test_only_open_objects_keep_what_nobody_declared(specimens: SuiteApi) -> None:
     given = specimen("a", open={"any": {"thing": [1, None]}}, nested={"other": 1}) | {"more": 1}
     made = await specimens.created(SPECIMENS, given)

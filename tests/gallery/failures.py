@@ -37,6 +37,7 @@ class Failure:
         heals: manifests that are applied before the command, as its words ask for.
         then: manifests that are applied after the command.
         plan: words of what `aim plan` says of the AIMService before it is applied; empty where that cannot be foreseen.
+        simulated: a simulated scheduler does it on demand; tests/real/test_real_refused_pods.py has the real one do it.
     """
 
     symptom: str
@@ -55,6 +56,7 @@ class Failure:
     heals: str = ""
     then: str = ""
     plan: str = ""
+    simulated: bool = False
 
 
 DELETE: Final = "kubectl delete aimservice chat -n {ns}"
@@ -312,6 +314,7 @@ FAILURES: Final[dict[str, Failure]] = {
         "Insufficient amd.com/gpu",
         "kubectl describe pod ",
         environment="predictor=unschedulable",
+        simulated=True,
     ),
     # Images of pods
     "predictor-image": Failure(

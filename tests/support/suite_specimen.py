@@ -76,7 +76,13 @@ _SPEC: Final[JsonObject] = {
 }
 _STATUS: Final[JsonObject] = {
     "type": "object",
-    "properties": {"conditions": _CONDITIONS, "phase": _STRING, "observedGeneration": {"type": "integer"}},
+    "default": {"origin": "definition"},
+    "properties": {
+        "origin": _STRING,
+        "conditions": _CONDITIONS,
+        "phase": _STRING,
+        "observedGeneration": {"type": "integer"},
+    },
 }
 
 

@@ -403,12 +403,23 @@ def test_a_job_that_failed_says_so_and_one_that_is_complete_is_in_nobodys_way() 
     assert blockers_of(JOB, make(JOB, "j", spec={}, status={"conditions": [condition("Complete", True)]})) == ()
 
 
+BY_DEFAULT = {
+    "status": "Unknown", "reason": "Pending", "message": "Waiting for controller",
+    "lastTransitionTime": "1970-01-01T00:00:00Z",
+}  # fmt: skip
+"""What the definition of Gateways makes of a status that no controller has written."""
+
+
 @pytest.mark.spec("FW-604")
 @pytest.mark.parametrize(
     ("gateway", "cause"),
     [
         (None, "because Gateway infra/g: does not exist"),
         ({}, "because Gateway infra/g: NoController: no controller has taken it in; its class is nice"),
+        (
+            {"conditions": [BY_DEFAULT | {"type": one} for one in ("Accepted", "Programmed")]},
+            "because Gateway infra/g: NoController: no controller has taken it in; its class is nice",
+        ),
         (
             {"conditions": [condition("Programmed", False, "AddressNotAssigned", "no address")]},
             "because Gateway infra/g: Programmed=False AddressNotAssigned: no address",

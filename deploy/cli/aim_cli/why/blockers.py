@@ -523,7 +523,7 @@ def _of_route(route: JsonObject) -> Iterable[Blocker]:
 
 
 def _of_gateway(gateway: JsonObject) -> Iterable[Blocker]:
-    conditions = (gateway.get("status") or {}).get("conditions") or ()
+    conditions = [one for one in _conditions(gateway) if not _is_of_definition(one)]
     if not conditions:
         class_name = gateway["spec"].get("gatewayClassName") or "none"
         yield Blocker("", _NO_CONTROLLER, f"no controller has taken it in; its class is {class_name}", "Unknown")
@@ -531,6 +531,11 @@ def _of_gateway(gateway: JsonObject) -> Iterable[Blocker]:
         if one.get("status") != "True" and one["type"] in ("Accepted", "Programmed"):
             since, status = one.get("lastTransitionTime") or "", one.get("status") or "Unknown"
             yield Blocker(one["type"], one.get("reason") or "", one.get("message") or "", status, since)
+
+
+def _is_of_definition(condition: JsonObject) -> bool:
+    """Whether the definition of Gateways set it by default, as no controller has."""
+    return condition.get("status") == "Unknown" and str(condition.get("lastTransitionTime")).startswith("1970-")
 
 
 _OF_KINDS: Final[Mapping[KindName, Callable[[JsonObject], Iterable[Blocker]]]] = MappingProxyType(

@@ -162,6 +162,9 @@ class Writer:
             obj["metadata"]["managedFields"] = managed
         else:
             obj = self._track(resource, None, obj, context, "")
+        if resource.custom and resource.schema is not None:
+            # What is stored is read with the defaults of the status as well, which a create may not set.
+            resource.schema.default(obj)
         if context.dry_run:
             return Version(key, obj, 0)
         return self._store.put(resource.storage, key, obj)
