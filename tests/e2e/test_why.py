@@ -11,7 +11,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 IMAGE = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"
 
 
-@pytest.mark.spec("FW-551", "FW-552", "FW-553", "FW-556", "FW-600", "FW-601", "FW-606")
+@pytest.mark.spec("FW-551", "FW-552", "FW-553", "FW-556", "FW-600", "FW-601", "FW-606", "FW-879")
 async def test_from_a_service_to_a_refused_token(platform: Platform) -> None:
     await platform.namespace("why", **{"local.aim/fail": "download=auth"})
     path = await platform.service("why", "chat", model={"image": IMAGE})
@@ -26,7 +26,14 @@ async def test_from_a_service_to_a_refused_token(platform: Platform) -> None:
     assert "DownloadJobPodsReady=False AuthError" in said.lines[1]
     assert said.lines[2].startswith("do      correct the Secret that env of the service or of its runtime config names")
     assert "says aim-serving" in next(line for line in said.lines if line.startswith("so      AIMService"))
-    assert "not known without the event log" in said.errors
+    assert said.errors == ""
+    assert said.lines[3] == "", "what to do stands apart from what follows"
+
+    # Since which decision, for who asks for that.
+    assert "not known without the event log" in (await why(platform, "chat", "-n", "why", "-v")).errors
+    since = await why(platform, "chat", "-n", "why", "-v", "--nats-url", platform.stack.nats_url)
+    assert since.errors == ""
+    assert {line.split()[1] for line in since.lines if line.startswith("decided ")} == set(kinds)
 
     # As kubectl names it, as data, and with the log.
     known = await why(platform, "aimsvc/chat", "-n", "why", "-o", "json", "--nats-url", platform.stack.nats_url)
