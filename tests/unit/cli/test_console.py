@@ -188,6 +188,9 @@ def test_services_that_wait_for_the_same_are_one_cause_with_one_remedy() -> None
     assert "and 35 more" in text
     assert text.index("40 AIMServices") < text.index("1 AIMService in team-a"), "the worst first"
     assert text.count('data-copy="kubectl describe aimservice') == 2
+    hurt = Objects(service("one", "team-a", "Failed", "no token"), service("two", "team-a", "Degraded", "no token"))
+    found = home_page.home(Sight(hurt, ALL), home_page.Filter(), NOW)
+    assert sum(len(one["named"]) for one in found["causes"]) == 2, "no state hides another"
 
 
 @pytest.mark.spec("FW-869")

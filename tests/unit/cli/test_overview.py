@@ -73,7 +73,10 @@ def test_what_needs_somebody_first_comes_first() -> None:
 @pytest.mark.spec("FW-868")
 def test_objects_with_the_same_cause_are_one_line() -> None:
     names = ("chat", "chat-eu", "vision")
-    known = Objects(*(untrue(AIM_SERVICE, name, "Failed") for name in names), untrue(AIM_SERVICE, "hurt", "Degraded"))
+    hurt = untrue(AIM_SERVICE, "hurt", "Degraded")
+    # The same cause, which has hurt this one less.
+    hurt[1]["status"]["conditions"][0]["message"] = "hurt is sad as Failed"
+    known = Objects(*(untrue(AIM_SERVICE, name, "Failed") for name in names), hurt)
     reported = overview(known, "", NOW)
     assert reported.lines[0] == f"AIMService {TEAM}/chat and 2 more are Failed for 2h: Because: chat is sad as Failed"
     assert reported.lines[1].startswith(f"AIMService {TEAM}/hurt is Degraded")

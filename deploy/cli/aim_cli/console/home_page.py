@@ -200,7 +200,7 @@ def causes_of(cluster: Cluster, concerns: Iterable[Concern]) -> tuple[list[Cause
     groups = grouped(some)
     # A service leads to what was made for it, never the other way round.
     for group in sorted(groups, key=lambda one: one.first.ref.kind != AIM_SERVICE):
-        if (group.first.ref.kind, group.first.likeness) in consequences:
+        if group.first.ref.kind != AIM_SERVICE and (group.first.ref.kind, group.first.likeness) in consequences:
             continue
         if len(found) >= _CAUSES:
             more += len(group.concerns)

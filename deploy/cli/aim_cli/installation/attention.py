@@ -83,7 +83,7 @@ def in_order(concerns: Iterable[Concern]) -> list[Concern]:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Objects of one kind with the same cause, the worst first (FW-868)."""
+    """Objects of one kind, in one state, with the same cause (FW-868)."""
 
     concerns: tuple[Concern, ...]
 
@@ -113,7 +113,7 @@ class Group:
 
 def grouped(concerns: Iterable[Concern]) -> list[Group]:
     """Concerns by cause, each group where its first one stood."""
-    found: dict[tuple[KindName, str], list[Concern]] = {}
+    found: dict[tuple[KindName, str, str], list[Concern]] = {}
     for one in concerns:
-        found.setdefault((one.ref.kind, one.likeness), []).append(one)
+        found.setdefault((one.ref.kind, one.state, one.likeness), []).append(one)
     return [Group(tuple(some)) for some in found.values()]
