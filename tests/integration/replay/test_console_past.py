@@ -12,6 +12,7 @@ from support.bus_source import Source
 from support.nats import eventually
 
 from aim_cli.cluster.refs import KNOWN, JsonObject, Ref
+from aim_cli.console import mirror as mirror_module
 from aim_cli.console import past
 from aim_cli.console.access import Access, Rights
 from aim_cli.console.app import Console
@@ -25,6 +26,7 @@ from aim_cli.console.past import ELSEWHERE, Then, address, replayed, story, then
 from aim_cli.console.templating import render
 from aim_cli.errors import TargetError
 from aim_cli.log.targets import target_of
+from aim_domain import labels
 from aim_domain.kind_names import AIM_CLUSTER_MODEL, AIM_SERVICE, AIM_TEMPLATE_CACHE, POD, KindName
 from aim_domain.parts import CLUSTER_MODELS, DISCOVERY_PODS, NAMESPACES, PREDICTOR_PODS, SERVICES, TEMPLATE_CACHES
 from aim_local.ports import free_port
@@ -36,6 +38,7 @@ from controller_runtime.log.history.reader import History
 from controller_runtime.log.history.versions import Knowledge
 from controller_runtime.log.wire.messages import Verb
 from controller_runtime.log.wire.subjects import Layout
+from controller_runtime.log.wire.version import Entry
 from controller_runtime.manager.http import HttpServer
 from controller_runtime.manager.settings import Address
 
@@ -425,6 +428,37 @@ async def test_each_version_is_looked_at_once(
         assert looked == ["chat"]
         await source.delete("chat")
         await eventually(lambda: seen() == both[:1], "it is gone")
+
+
+@pytest.mark.spec("FW-869")
+async def test_pods_are_found_by_the_labels_that_aim_why_asks_for(
+    bus: BusConnection, layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIM_NATS_ROOT", layout.root)
+    source = Source(bus, layout, PREDICTOR_PODS.name)
+    for name, workload in (("a-0", "a"), ("a-1", "a"), ("b-0", "b")):
+        pod = source.change(name)
+        pod["metadata"]["labels"] = {labels.KSERVE_INFERENCE_SERVICE: workload, "tier": "x"}
+        await source.publish(Key("ns", name), pod)
+    async with following(bus) as mirror:
+        await source.mark()
+
+        def named(label: str, namespace: str = "ns") -> list[str]:
+            return sorted(one["metadata"]["name"] for one in mirror.objects(POD, namespace, "", label))
+
+        await eventually(lambda: len(named("")) == 3, "all are known")
+        decoded = list[str]()
+        whole = mirror_module._json
+
+        def counted(entry: Entry[Any], kind: KindName) -> JsonObject:
+            decoded.append(entry.key.name)
+            return whole(entry, kind)
+
+        monkeypatch.setattr(mirror_module, "_json", counted)
+        assert named(f"{labels.KSERVE_INFERENCE_SERVICE}=a") == ["a-0", "a-1"]
+        assert sorted(decoded) == ["a-0", "a-1"], "the others are not decoded"
+        assert named(f"{labels.KSERVE_INFERENCE_SERVICE}=a", "elsewhere") == []
+        assert len(named("tier=x")) == len(named(labels.KSERVE_INFERENCE_SERVICE)) == 3, "who asks compares"
 
 
 @pytest.mark.spec("FW-633")
