@@ -268,6 +268,36 @@ async def test_viewers_of_two_namespaces_see_their_own_and_a_stranger_sees_nothi
         assert "chat-one" not in (await one.get("/", **sent)).text
 
 
+@pytest.mark.spec("FW-872")
+async def test_the_api_server_decides_who_reads_events(teams: Teams, api: RawApi) -> None:
+    about = {"kind": "AIMService", "namespace": teams.one, "name": "chat-one"}
+    event = {
+        "apiVersion": "v1", "kind": "Event", "metadata": {"name": "chat-one.1"}, "involvedObject": about,
+        "type": "Warning", "reason": "Planted", "message": "by a test",
+    }  # fmt: skip
+    await api.created(f"/api/v1/namespaces/{teams.one}/events", event)
+    token = await viewer(api, teams.one, "reader", ["aimservices"])
+    page = f"/objects/aimservices/{teams.one}/chat-one/events"
+    async with browser(teams.address) as opened:
+        assert (await opened.log_in(token)).status == 303
+        await eventually(lambda: sees(teams, opened, "chat-one"), "the viewer's rights")
+        refused = (await opened.get(page)).text
+        assert f"cannot be read: events is forbidden: User &#34;system:serviceaccount:{teams.one}:reader" in refused
+        assert "Planted" not in refused
+        events = {"apiGroups": [""], "resources": ["events"], "verbs": ["list"]}
+        role = f"{RBAC}/namespaces/{teams.one}/roles/reader"
+        rules = (await api.get(role)).body["rules"]
+        assert (await api.merge(role, {"rules": [*rules, events]})).status == 200
+
+        async def shown() -> bool:
+            return "Planted" in (await opened.get(page)).text
+
+        await eventually(shown, "the authorizer knows the new rule")
+        # The same by the header of a proxy.
+        async with browser(teams.address) as proxied:
+            assert "Planted" in (await proxied.get(page, authorization=f"Bearer {token}")).text
+
+
 @pytest.mark.spec("FW-678", "FW-680")
 async def test_a_token_of_nobody_is_refused_with_one_line(teams: Teams, api: RawApi) -> None:
     token = await viewer(api, teams.one, "late", ["aimservices"])
