@@ -110,6 +110,17 @@ async def test_it_has_the_values_of_the_other_pods_and_its_own_over_them(tmp_pat
 
 
 @pytest.mark.spec("FW-683")
+async def test_alerts_lead_to_it_where_it_has_a_name(tmp_path: Path) -> None:
+    watched: JsonObject = {"prometheus": {"enable": True, "rules": True}}
+    hosts: JsonObject = {"console": {"enable": True, "hosts": ["aim.example.com", "other.example.com"]}}
+    for values, url in ((watched, None), (watched | ON, None), (watched | hosts, "https://aim.example.com/")):
+        done = await rendered(tmp_path, values)
+        [group] = of_kind(done, "PrometheusRule")["aim-engine"]["spec"]["groups"]
+        assert {rule["annotations"].get("console_url") for rule in group["rules"]} == {url}
+        assert all("runbook_url" in rule["annotations"] for rule in group["rules"])
+
+
+@pytest.mark.spec("FW-683")
 @pytest.mark.parametrize(
     ("values", "named"),
     [
