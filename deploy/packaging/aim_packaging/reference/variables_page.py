@@ -70,6 +70,8 @@ COMMAND: Final[Mapping[str, str]] = {
     "AIM_NATS_CREDENTIALS_FILE": "file with the seed of the broker's user `aim`",
     "AIM_NATS_CA_FILE": "authority of the broker's certificate",
     "AIM_NATS_JETSTREAM_DOMAIN": "JetStream domain of the streams; empty = the server's own",
+    "AIM_GATEWAY_URL": "address of the gateway for `aim chat`, where its own cannot be reached",
+    "AIM_TRACE_URL": "address of a trace for `aim console`, with `{trace}` for its id",
 }
 _HEAD: Final = """\
 # Environment variables
