@@ -188,9 +188,33 @@ def test_services_that_wait_for_the_same_are_one_cause_with_one_remedy() -> None
     assert "and 35 more" in text
     assert text.index("40 AIMServices") < text.index("1 AIMService in team-a"), "the worst first"
     assert text.count('data-copy="kubectl describe aimservice') == 2
+    assert text.count("Each for itself, such as") == 1
     hurt = Objects(service("one", "team-a", "Failed", "no token"), service("two", "team-a", "Degraded", "no token"))
     found = home_page.home(Sight(hurt, ALL), home_page.Filter(), NOW)
     assert sum(len(one["named"]) for one in found["causes"]) == 2, "no state hides another"
+
+
+@pytest.mark.spec("FW-869")
+def test_a_model_that_several_services_wait_for_is_one_cause_of_all() -> None:
+    absent = condition("ImageReady", False, "ImageNotFound", "no such image")
+    model = make(kinds.AIM_CLUSTER_MODEL, "qwen", spec={}, status={"status": "Failed", "conditions": [absent]})
+
+    def waiting(name: str, namespace: str) -> tuple[KindName, JsonObject]:
+        lacking = condition("ModelReady", False, "ModelNotReady", "AIMClusterModel qwen is Failed")
+        resolved = {"name": "qwen", "scope": "Cluster", "kind": "aim.eai.amd.com/v1alpha1/AIMClusterModel"}
+        status = {"status": "Degraded", "conditions": [lacking], "resolvedModel": resolved}
+        spec = {"model": {"name": "qwen"}}
+        return AIM_SERVICE, make(kinds.AIM_SERVICE, name, namespace=namespace, spec=spec, status=status)
+
+    found = home_page.home(
+        Sight(Objects((AIM_CLUSTER_MODEL, model), waiting("a", "x"), waiting("b", "y")), ALL), home_page.Filter(), NOW
+    )
+    (cause,) = found["causes"]
+    assert (str(cause["cause"]["ref"]), cause["alike"], cause["summary"]) == (
+        "AIMClusterModel qwen",
+        False,
+        "2 AIMServices in 2 namespaces",
+    )
 
 
 @pytest.mark.spec("FW-869")

@@ -174,18 +174,24 @@ class Cause:
 
     Attributes:
         found: the way of the object that stands for all.
+        alike: the ways of the others end at objects of their own, for the same reason.
     """
 
     group: Group
     found: Explanation
+    alike: bool = False
 
     @property
     def key(self) -> tuple[object, ...]:
         """The same for groups that end at the same."""
-        if not self.found.ways:
-            return (self.group.first.ref,)
-        last = self.found.ways[0][-1]
-        return (last.ref, last.blocker and last.blocker.reason)
+        return _end_of(self.found)
+
+
+def _end_of(found: Explanation) -> tuple[object, ...]:
+    if not found.ways:
+        return (found.ref,)
+    last = found.ways[0][-1]
+    return (last.ref, last.blocker and last.blocker.reason)
 
 
 def causes_of(cluster: Cluster, concerns: Iterable[Concern]) -> tuple[list[Cause], int]:
@@ -205,11 +211,15 @@ def causes_of(cluster: Cluster, concerns: Iterable[Concern]) -> tuple[list[Cause
         if len(found) >= _CAUSES:
             more += len(group.concerns)
             continue
-        cause = Cause(group, why(cluster, group.first.ref))
-        consequences |= {_likeness_of(link) for link in cause.found.links}
+        way = why(cluster, group.first.ref)
+        # One more tells whether what is in the way is shared, or each has its own.
+        alike = len(group.concerns) > 1 and _end_of(why(cluster, group.concerns[-1].ref)) != _end_of(way)
+        cause = Cause(group, way, alike)
+        consequences |= {_likeness_of(link) for link in way.links}
         before = found.get(cause.key)
         if before is not None:
-            cause = Cause(Group((*before.group.concerns, *group.concerns)), before.found)
+            both = Group((*before.group.concerns, *group.concerns))
+            cause = Cause(both, before.found, before.alike or alike)
         found[cause.key] = cause
     ranked = sorted(found.values(), key=lambda one: (-one.group.first.weight, -len(one.group.concerns)))
     return ranked, more
@@ -230,6 +240,7 @@ def _cause_data(cause: Cause, now: datetime) -> JsonObject:
         "since": group.since,
         "age": age(group.since, now),
         "named": named,
+        "alike": cause.alike,
         "unnamed": len(group.concerns) - len(named),
         # What a row said at first is all that is known of what no longer stands in its way.
         **(explained(cause.found, now) if cause.found.ways else {"cause": None, "said": group.first.why}),
