@@ -58,7 +58,7 @@ async def opened(platform: Platform) -> AsyncIterator[Opened]:
         await asyncio.wait((serving,))
 
 
-@pytest.mark.spec("FW-630", "FW-631", "FW-632", "FW-634", "FW-872")
+@pytest.mark.spec("FW-630", "FW-631", "FW-632", "FW-634", "FW-872", "FW-874")
 async def test_the_platform_as_pages(platform: Platform) -> None:
     await platform.namespace("console")
     await platform.running(await platform.service("console", "chat", model={"image": IMAGE}))
@@ -98,6 +98,7 @@ async def test_the_platform_as_pages(platform: Platform) -> None:
         assert "AIMService console/chat" in decision
         past = await console.page("/objects/aimservices/console/chat/past?stop=0")
         assert "As of" in past
+        assert "fields differ today" in past
         assert ">Running" not in re.sub(r"</svg>", ">", past), "it has just been created"
         assert ">Running" in re.sub(r"</svg>", ">", await console.page("/objects/aimservices/console/chat/past"))
         async with console.session.get("/objects/aimservices/console/chat/past?at=yesterday") as answer:

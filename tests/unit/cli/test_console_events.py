@@ -44,6 +44,9 @@ def looping(name: str) -> JsonObject:
         ([ended("prepare", 0)], [running("engine")], [("engine", False)]),
         ([looping("prepare")], [{"name": "engine", "state": {"waiting": {}}}], [("prepare", True)]),
         ([ended("one", 0), running("two")], [{"name": "engine", "state": {"waiting": {}}}], [("two", False)]),
+        # A sidecar is an init container that does not end.
+        ([running("sidecar")], [running("engine")], [("engine", False)]),
+        ([running("sidecar")], [{"name": "engine", "state": {"waiting": {}}}], [("sidecar", False)]),
         ([], [looping("engine"), running("proxy")], [("engine", True), ("proxy", False)]),
         # Nothing has started yet.
         ([], [], [("engine", False)]),

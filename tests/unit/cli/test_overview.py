@@ -1,5 +1,6 @@
 """The installation at a glance, its caches and its queues. No cluster."""
 
+import time
 from datetime import timedelta
 
 import pytest
@@ -95,6 +96,15 @@ def test_objects_with_the_same_cause_are_one_line() -> None:
 )
 def test_a_cause_is_told_from_another_by_all_but_the_own_names_and_the_progress(why: str, common: str) -> None:
     assert likeness(Ref(AIM_SERVICE, TEAM, "chat"), why) == common
+
+
+@pytest.mark.spec("FW-868")
+@pytest.mark.parametrize("part", ["9", "9.", "a-", "é", "x.é", "chat-", "% 1"])
+def test_a_message_that_quotes_a_log_takes_no_longer_to_compare(part: str) -> None:
+    begun = time.process_time()
+    for _ in range(20):
+        likeness(Ref(AIM_SERVICE, TEAM, "chat"), part * 20_000)
+    assert time.process_time() - begun < 1, "one digit after the other took seconds for each"
 
 
 @pytest.mark.spec("FW-608")

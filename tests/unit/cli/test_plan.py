@@ -39,9 +39,10 @@ def gpu_node(count: int = 8) -> JsonObject:
 
 def gateway(reason: str = "Programmed") -> JsonObject:
     """That of the runtime config."""
-    ref, told = GATEWAY["routing"]["gatewayRef"], [condition("Programmed", reason == "Programmed", reason, "so it is")]
+    ref = GATEWAY["routing"]["gatewayRef"]
+    conditions = [condition("Programmed", reason == "Programmed", reason, "so it is")]
     spec = {"gatewayClassName": "c"}
-    return make(GATEWAY_KIND, ref["name"], namespace=ref["namespace"], spec=spec, status={"conditions": told})
+    return make(GATEWAY_KIND, ref["name"], namespace=ref["namespace"], spec=spec, status={"conditions": conditions})
 
 
 def cache(*objects: JsonObject, quota: str = "unlimited") -> Sandbox:
@@ -230,7 +231,8 @@ def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n"
     with pytest.raises(TargetError, match="no service decides anything"):
         written(secret)
-    (own,) = written(f"{secret}---\n{api}kind: AIMService\nmetadata: {{name: a}}\n")
+    nameless = "metadata: {name: b}\n---\n"
+    (own,) = written(f"{nameless}{secret}---\n{api}kind: AIMService\nmetadata: {{name: a}}\n")
     assert own["kind"] == "AIMService"
 
 
@@ -295,7 +297,10 @@ def test_what_a_service_names_and_is_missing_is_reported_with_a_command() -> Non
     assert f"kubectl create secret docker-registry registry -n {TEAM} " in whole.remedy
     absent, _ = missing(with_gateway(), sandbox, [])
     assert absent.remedy == f"create it: kubectl create secret generic hub -n {TEAM} --from-literal=token=VALUE"
-    beside = [make(SECRET, "hub") | {"stringData": {"token": "t"}}, make(SECRET, "registry")]
+    elsewhere = [make(SECRET, name, namespace="other") | {"data": {"token": "t"}} for name in ("hub", "registry")]
+    assert len(missing(with_gateway(), sandbox, elsewhere)) == 2, "in another namespace"
+    beside = [make(SECRET, "hub", namespace=TEAM) | {"stringData": {"token": "t"}}]
+    beside.append(make(SECRET, "registry", namespace=TEAM))
     assert missing(with_gateway(), sandbox, beside) == [], "they are in the same file"
     refused = with_gateway()
     refused.unasked = {f"Secret {TEAM}/hub": "forbidden", f"Secret {TEAM}/registry": "forbidden"}

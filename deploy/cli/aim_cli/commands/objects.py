@@ -54,7 +54,7 @@ def why(
     from aim_cli.why.asked import Question, ask
 
     where = Where(kubeconfig, context, namespace, everywhere, selector)
-    with suppress(KeyboardInterrupt):
+    with suppress(*([KeyboardInterrupt] if watch else [])):
         raise typer.Exit(ask(Question(kind, name, where, nats_url, verbose, watch), output))
 
 

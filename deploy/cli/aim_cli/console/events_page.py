@@ -9,6 +9,7 @@ from typing import Final
 
 from aim_cli.cluster.refs import Cluster, JsonObject, Ref
 from aim_cli.console.pages import href
+from aim_cli.errors import UnreachableError
 from aim_cli.objects.tree import Node
 from aim_cli.objects.tree import tree as grown
 from aim_cli.units import age
@@ -33,6 +34,8 @@ LOGS: Final = 6
 """Containers whose logs are asked for."""
 LINES: Final = 40
 _BYTES: Final = 64 * 1024
+_SECONDS: Final = 15.0
+"""For all of it: the page holds one of the few places of FW-682."""
 _TELLING: Final = (JOB, POD, PERSISTENT_VOLUME_CLAIM, INFERENCE_SERVICE, HORIZONTAL_POD_AUTOSCALER, HTTP_ROUTE)
 """Kinds of which others than the platform's services write Events."""
 
@@ -64,24 +67,24 @@ def _all(node: Node) -> Iterator[Node]:
 
 
 def containers_of(pod: Ref, obj: JsonObject) -> Iterator[Container]:
-    """The containers of a pod that have something to say: init containers while they run or fail, else the others."""
+    """The containers of a pod that matter now: its own once one of them has begun, before that its init containers."""
     status, spec = obj.get("status") or {}, obj.get("spec") or {}
-    init = {one.get("name"): one for one in status.get("initContainerStatuses") or ()}
-    waiting = [one for one in init.values() if "completed" not in _outcome(one)]
-    if init and waiting:
-        chosen = [one for one in waiting if "waiting" not in (one.get("state") or {}) or one.get("lastState")]
-    else:
-        chosen = list(status.get("containerStatuses") or ())
-    if not chosen and not status.get("containerStatuses"):
-        chosen = [{"name": one["name"]} for one in spec.get("containers") or ()]
-    for one in chosen:
+    own = list(status.get("containerStatuses") or ())
+    # Sidecars are init containers that go on running beside the others.
+    init = [one for one in status.get("initContainerStatuses") or () if _has_begun(one) and not _has_completed(one)]
+    chosen = own if any(map(_has_begun, own)) else init or own
+    for one in chosen or [{"name": one["name"]} for one in spec.get("containers") or ()]:
         state, before = one.get("state") or {}, one.get("lastState") or {}
         yield Container(pod, str(one.get("name") or ""), "waiting" in state and "terminated" in before)
 
 
-def _outcome(status: JsonObject) -> str:
+def _has_begun(status: JsonObject) -> bool:
+    return bool(status.get("lastState")) or any(one in (status.get("state") or {}) for one in ("running", "terminated"))
+
+
+def _has_completed(status: JsonObject) -> bool:
     ended = (status.get("state") or {}).get("terminated")
-    return "completed" if ended is not None and ended.get("exitCode") == 0 else ""
+    return ended is not None and ended.get("exitCode") == 0
 
 
 async def events_page(
@@ -91,6 +94,7 @@ async def events_page(
 
     Raises:
         KubeError: there is no way to the API server as this viewer.
+        UnreachableError: it does not answer in time.
     """
     node = grown(cluster, ref)
     if node is None:
@@ -98,8 +102,11 @@ async def events_page(
     subjects = subjects_of(node)
     pods = [(one, cluster.find(one)) for one in subjects if one.kind == POD]
     speakers = [one for pod, obj in pods if obj is not None for one in containers_of(pod, obj)]
-    async with client as kube:
-        events, logs = await asyncio.gather(_events(kube, subjects), _logs(kube, speakers[:LOGS]))
+    try:
+        async with client as kube, asyncio.timeout(_SECONDS):
+            events, logs = await asyncio.gather(_events(kube, subjects), _logs(kube, speakers[:LOGS]))
+    except TimeoutError:
+        raise UnreachableError(f"the API server does not answer within {_SECONDS:g} s; try again") from None
     found, refused = events
     return {
         "ref": ref,
@@ -117,7 +124,7 @@ async def _events(kube: KubeClient, subjects: Iterable[Ref]) -> tuple[list[JsonO
         where = ref.namespace or None
         try:
             page = await kube.list(EVENT, where, field_selector=selector, limit=_EVENTS)
-        except KubeError as error:
+        except (KubeError, ValueError) as error:
             return f"Events of {ref} cannot be read: {_message(error)}"
         return list(page.items)
 
@@ -145,7 +152,7 @@ async def _logs(kube: KubeClient, speakers: Iterable[Container]) -> list[JsonObj
     return list(await asyncio.gather(*(log_of(one) for one in speakers)))
 
 
-def _message(error: KubeError) -> str:
+def _message(error: Exception) -> str:
     return error.message if isinstance(error, ApiError) else str(error)
 
 

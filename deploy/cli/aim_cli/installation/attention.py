@@ -15,7 +15,10 @@ _PATIENCE: Final = timedelta(seconds=60)
 """After which something that is under way is worth a look: most of it takes seconds, downloads tell their progress."""
 _LONGEST: Final = 160
 _NAMES: Final = re.compile(r"[A-Za-z0-9](?:[-.\w]*[A-Za-z0-9])?")
-_PROGRESS: Final = re.compile(r"\d+(?:\.\d+)? ?%")
+# A message may quote a log, so a pattern takes no more than a few steps at each letter.
+_PROGRESS: Final = re.compile(r"(?<!\d)\d{1,3}(?:\.\d{1,6})? ?%")
+_COMPARED: Final = 2000
+"""Letters of a reason and message that tell one cause from another."""
 _ITS_OWN: Final = "…"
 
 
@@ -66,7 +69,7 @@ def likeness(ref: Ref, why: str) -> str:
         own = word in (ref.name, ref.namespace) or word.startswith(f"{ref.name}-")
         return _ITS_OWN if own else word
 
-    return _NAMES.sub(common, _PROGRESS.sub(_ITS_OWN, why))
+    return _NAMES.sub(common, _PROGRESS.sub(_ITS_OWN, why[:_COMPARED]))
 
 
 def needs_attention(one: Concern, now: datetime) -> bool:

@@ -59,7 +59,9 @@ def plan(cluster: KubeReader, documents: Iterable[Document], place: Place, nats_
     sandbox.run(verbs)
     rerouted = reroutes(sandbox, verbs)
     lacking = missing(cluster, sandbox, beside)
-    remarks += [f"not planned: {obj['kind']} {obj['metadata']['name']}: no service decides from it" for obj in beside]
+    remarks += [
+        f"not planned: {obj.get('kind')} {obj['metadata']['name']}: no service decides from it" for obj in beside
+    ]
     pods = cluster.search(POD)
     free_known = POD.plural not in cluster.unasked
     optional = {part.kind.plural for part in PARTS if part.optional}
@@ -103,7 +105,7 @@ def placed(documents: Iterable[Document], place: Place) -> tuple[list[tuple[Part
         kind = kind_of(str(obj.get("apiVersion")), str(obj.get("kind")))
         part = next((part for part in PARTS if kind is not None and part.kind is kind), None)
         if part is None:
-            beside.append(obj)
+            beside.append({**obj, "metadata": {**metadata, "namespace": metadata.get("namespace") or place.default}})
             continue
         own = {"namespace": metadata.get("namespace") or place.default} if part.kind.namespaced else {}
         found.append((part, {**obj, "metadata": {**metadata, **own}}))

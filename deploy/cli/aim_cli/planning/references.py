@@ -123,7 +123,7 @@ def missing(cluster: Cluster, sandbox: Sandbox, beside: Iterable[JsonObject]) ->
     Args:
         beside: objects of other kinds in the same files, which will be there.
     """
-    given = {(str(obj.get("kind")), str(obj["metadata"]["name"])): obj for obj in beside}
+    given = {(str(obj.get("kind")), obj["metadata"]["namespace"], obj["metadata"]["name"]): obj for obj in beside}
     own = {kind.resource: kind for kind in (*OWN, HTTP_ROUTE)}
     found: dict[tuple[Ref, str], Missing] = {}
     for (part, key), where in sandbox.touched.items():
@@ -137,9 +137,15 @@ def missing(cluster: Cluster, sandbox: Sandbox, beside: Iterable[JsonObject]) ->
     return list(found.values())
 
 
-def _lacking(cluster: Cluster, reference: Reference, given: dict[tuple[str, str], JsonObject]) -> Missing | None:
+def _lacking(cluster: Cluster, reference: Reference, given: dict[tuple[str, str, str], JsonObject]) -> Missing | None:
     to = reference.to
-    there = given.get((to.kind.kind, to.name)) or cluster.find(to)
+    # What is in no namespace is looked for by its name alone, whatever namespace the file is applied to.
+    in_file = (
+        one
+        for (kind, where, name), one in given.items()
+        if (kind, name) == (to.kind.kind, to.name) and to.namespace in ("", where)
+    )
+    there = next(in_file, None) or cluster.find(to)
     if there is None:
         # What may not be read is not known to be missing.
         return None if str(to) in cluster.unasked else Missing(reference)
