@@ -8,8 +8,7 @@ import textwrap
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
-from typing import Any, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 from aim_cli.errors import CliError, Exit
 
@@ -17,12 +16,43 @@ Data: TypeAlias = dict[str, Any] | list[Any]
 """Plain JSON."""
 
 
-class Form(StrEnum):
-    """Forms in which data are printed."""
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A form in which an answer is printed, as kubectl calls it (FW-600, FW-880).
 
-    TABLE = "table"
-    JSON = "json"
-    YAML = "yaml"
+    Attributes:
+        word: what follows ``-o``.
+        template: of ``jsonpath``; empty in any other form.
+    """
+
+    word: str
+    template: str = ""
+
+    TABLE: ClassVar["Form"]
+    WIDE: ClassVar["Form"]
+    NAME: ClassVar["Form"]
+    JSON: ClassVar["Form"]
+    YAML: ClassVar["Form"]
+    DOT: ClassVar["Form"]
+
+    def __str__(self) -> str:
+        """As it is typed."""
+        return f"{self.word}={self.template}" if self.template else self.word
+
+    @property
+    def of_lines(self) -> bool:
+        """Whether people read it line by line."""
+        return self.word in (Form.TABLE.word, Form.WIDE.word)
+
+    @property
+    def of_data(self) -> bool:
+        """Whether it is made of the answer's data."""
+        return self.word in (Form.JSON.word, Form.YAML.word, JSONPATH)
+
+
+Form.TABLE, Form.WIDE, Form.NAME = Form("table"), Form("wide"), Form("name")
+Form.JSON, Form.YAML, Form.DOT = Form("json"), Form("yaml"), Form("dot")
+JSONPATH: Final = "jsonpath"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +60,22 @@ class Answer:
     """Everything that a command has to say.
 
     Attributes:
-        data: what ``-o json`` and ``-o yaml`` print.
+        data: what ``-o json`` and ``-o yaml`` print, and what a JSONPath selects from.
         lines: what people read.
         code: how the command ends.
         remarks: what could not be found out, for standard error in every form.
+        wide: what people read who want nothing left out; the same lines where empty.
+        names: of the objects that it is about, as ``kind/namespace/name``, for ``-o name``.
+        graph: for ``-o dot``.
     """
 
     data: Data
     lines: tuple[str, ...]
     code: Exit = Exit.WELL
     remarks: tuple[str, ...] = ()
+    wide: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    graph: tuple[str, ...] = ()
 
 
 def plain(text: str) -> str:
@@ -59,7 +95,7 @@ def complain(text: str) -> None:
 
 def announce(text: str, form: Form) -> None:
     """What is about to be done, for people who would otherwise wait for the first line of the answer (FW-728)."""
-    if form is Form.TABLE or sys.stderr.isatty():
+    if form.of_lines or sys.stderr.isatty():
         complain(text)
 
 
@@ -81,21 +117,42 @@ def for_terminal(line: str, width: int, *, colour: bool) -> str:
 
 
 def print_answer(answer: Answer, form: Form) -> None:
-    """Print an answer."""
+    """Print an answer.
+
+    Raises:
+        TargetError: the JSONPath cannot be applied.
+    """
     for remark in answer.remarks:
         complain(remark)
-    if form is Form.TABLE:
-        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
-        colour = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-        for line in answer.lines:
-            print(for_terminal(plain(line), width, colour=colour) if width else plain(line))
-    else:
-        print(render(answer.data, form))
+    if not form.of_lines:
+        print(text_of(answer, form), end="")
+        return
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+    colour = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    for line in (form == Form.WIDE and answer.wide) or answer.lines:
+        print(for_terminal(plain(line), width, colour=colour) if width else plain(line))
+
+
+def text_of(answer: Answer, form: Form) -> str:
+    """An answer for a program."""
+    if form in (Form.NAME, Form.DOT):
+        lines = answer.names if form == Form.NAME else answer.graph
+        if not lines:
+            # Standard output has names alone; why there is none stands beside it.
+            for line in answer.lines:
+                complain(line)
+        return "".join(f"{plain(line)}\n" for line in lines)
+    if form.word == JSONPATH:
+        # Only a user of a template pays for it.
+        from aim_cli.jsonpath import Template  # noqa: PLC0415
+
+        return Template.parse(form.template).applied(answer.data)
+    return f"{render(answer.data, form)}\n"
 
 
 def render(data: Data, form: Form) -> str:
     """Data as JSON or YAML, in ASCII: whatever else users wrote stands as an escape of that format (FW-554)."""
-    if form is Form.JSON:
+    if form == Form.JSON:
         return json.dumps(data, indent=2)
     # Only who asks for YAML pays for it.
     import yaml  # noqa: PLC0415
@@ -133,8 +190,10 @@ def answered(ask: Callable[[], Answer], form: Form, *, watch: bool = False) -> E
             complain(f"aim: {error}")
             return error.code
         if answer.data != known:
-            print_answer(answer if known is None else replace(answer, lines=("", *answer.lines)), form)
-            known = answer.data
+            # A blank line between two answers.
+            gap = ("",) if known is not None else ()
+            known, answer = answer.data, replace(answer, lines=(*gap, *answer.lines))
+            print_answer(answer, form)
         if not watch or answer.code is not Exit.FOUND:
             return answer.code
         time.sleep(_PAUSE)

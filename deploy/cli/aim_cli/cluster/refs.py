@@ -61,6 +61,11 @@ class Ref:
         return f"{self.kind.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind.kind} {self.name}"
 
     @property
+    def typed(self) -> str:
+        """For ``-o name``: one word that every command takes (FW-600, FW-880)."""
+        return "/".join(filter(None, (self.kind.singular, self.namespace, self.name)))
+
+    @property
     def data(self) -> JsonObject:
         """For ``-o json``."""
         named = {"kind": self.kind.kind, "namespace": self.namespace, "name": self.name}

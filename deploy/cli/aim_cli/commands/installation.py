@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from aim_cli.answer import Form, announce
-from aim_cli.arguments import LOCAL, Context, Kubeconfig, MaybeNatsUrl, Namespace, NatsUrl, Output
+from aim_cli.arguments import LOCAL, Context, Kubeconfig, MaybeNatsUrl, Namespace, NatsUrl, ObjectsOutput, Output
 
 
 class Objects(StrEnum):
@@ -56,7 +56,7 @@ def migrate(
 
 def status(
     namespace: Namespace = None,
-    output: Output = Form.TABLE,
+    output: ObjectsOutput = Form.TABLE,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:

@@ -2,7 +2,6 @@
 
 # What a command needs is imported when it runs: `aim --help` answers at once (FW-555).
 # ruff: noqa: PLC0415
-from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -16,9 +15,11 @@ from aim_cli.arguments import (
     MaybeName,
     MaybeNatsUrl,
     Namespace,
+    ObjectsOutput,
     Output,
     Selector,
     ServiceName,
+    TreeOutput,
 )
 
 
@@ -27,7 +28,7 @@ def why(
     name: MaybeName = None,
     namespace: Namespace = None,
     selector: Selector = "",
-    output: Output = Form.TABLE,
+    output: ObjectsOutput = Form.TABLE,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
     nats_url: MaybeNatsUrl = "",
@@ -58,20 +59,11 @@ def why(
         raise typer.Exit(ask(Question(kind, name, where, nats_url, verbose, watch), output))
 
 
-class TreeForm(StrEnum):
-    """Forms in which a tree is printed."""
-
-    TABLE = "table"
-    JSON = "json"
-    YAML = "yaml"
-    DOT = "dot"
-
-
 def tree(
     kind: KindName,
     name: MaybeName = None,
     namespace: Namespace = None,
-    output: Annotated[TreeForm, typer.Option("-o", "--output", help="Form of the answer.")] = TreeForm.TABLE,
+    output: TreeOutput = Form.TABLE,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
@@ -81,26 +73,22 @@ def tree(
     """
     from aim_cli.answer import Answer, answered
     from aim_cli.cluster.asking import reading
-    from aim_cli.cluster.refs import remarks
     from aim_cli.cluster.targets import Where, target
-    from aim_cli.objects.tree import answer, dot
+    from aim_cli.objects.tree import answer
     from aim_cli.objects.tree import tree as grown
 
     def ask() -> Answer:
         wanted = target(kind, name, Where(kubeconfig, context, namespace))
         with reading(kubeconfig, context) as cluster:
-            node = grown(cluster, wanted)
-            if node is not None and output is TreeForm.DOT:
-                return Answer({}, tuple(dot(node).splitlines()), remarks=remarks(cluster))
-            return answer(cluster, node, wanted)
+            return answer(cluster, grown(cluster, wanted), wanted)
 
-    raise typer.Exit(answered(ask, Form.TABLE if output is TreeForm.DOT else Form(output.value)))
+    raise typer.Exit(answered(ask, output))
 
 
 def cache(
     namespace: Namespace = None,
     selector: Selector = "",
-    output: Output = Form.TABLE,
+    output: ObjectsOutput = Form.TABLE,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
     *,

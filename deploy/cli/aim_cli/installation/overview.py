@@ -12,7 +12,7 @@ from aim_cli.answer import Answer, columns
 from aim_cli.cluster.refs import Cluster, JsonObject, remarks, require
 from aim_cli.cluster.states import Weight
 from aim_cli.errors import Exit
-from aim_cli.installation.attention import Concern, glance, grouped, in_order, needs_attention
+from aim_cli.installation.attention import Concern, Group, glance, grouped, in_order, needs_attention
 from aim_cli.units import age, bytes_of
 from aim_domain.kind_names import LEASE, NODE, OWN, POD, KindName
 from aim_domain.services import SERVICES
@@ -40,8 +40,7 @@ def overview(cluster: Cluster, namespace: str, now: datetime) -> Answer:
     gpus = _summed(cluster.each(NODE, "", gpus_of_node), cluster.each(POD, "", gpus_of_pod))
     late = [one for one in leaders if one.late]
     unread = [kind.plural for kind in OWN if kind.plural in cluster.unasked]
-    lines = [
-        *_summary_lines(concerns, late, now, whole=not unread),
+    rest = [
         *columns(("KIND", "OBJECTS", "STATES"), [_row(kind, states) for kind, states in counts.items() if states]),
         *_gpu_lines(gpus, pods_read=POD.plural not in cluster.unasked),
         *(f"leads {one.service}: {one.holder} (renewed {age(one.renewed, now)} ago)" for one in leaders if one.holder),
@@ -57,7 +56,12 @@ def overview(cluster: Cluster, namespace: str, now: datetime) -> Answer:
     if LEASE.plural in cluster.unasked:
         del data["leaders"]
     serious = late or any(one.weight >= Weight.HURT for one in concerns)
-    return Answer(data, tuple(lines), Exit.FOUND if serious else Exit.WELL, remarks(cluster))
+    lines, wide = (
+        (*_summary_lines(groups, late, now, most, whole=not unread), *rest)
+        for groups, most in ((grouped(concerns), _MOST), ([Group((one,)) for one in concerns], len(concerns)))
+    )
+    names = tuple(one.ref.typed for one in concerns)
+    return Answer(data, lines, Exit.FOUND if serious else Exit.WELL, remarks(cluster), wide, names)
 
 
 def glances(cluster: Cluster, namespace: str = "") -> dict[KindName, list[Concern]]:
@@ -83,14 +87,13 @@ def glimpse(cluster: Cluster, namespace: str, now: datetime) -> Answer:
     return found
 
 
-def _summary_lines(concerns: list[Concern], late: list[Leader], now: datetime, *, whole: bool) -> list[str]:
+def _summary_lines(groups: list[Group], late: list[Leader], now: datetime, most: int, *, whole: bool) -> list[str]:
     lines = [f"no leader of {one.service}: {one.holder or 'no holder'}" for one in late]
-    groups = grouped(concerns)
-    for one in groups[:_MOST]:
+    for one in groups[:most]:
         since = f" for {age(one.since, now)}" if one.since else ""
         lines.append(f"{one}{since}: {one.first.why}")
-    if (more := sum(len(one.concerns) for one in groups[_MOST:])) > 0:
-        lines.append(f"and {more} more; -o json has all")
+    if (more := sum(len(one.concerns) for one in groups[most:])) > 0:
+        lines.append(f"and {more} more; -o wide has all")
     return lines or ["nothing needs attention" if whole else "nothing needs attention of what you may read"]
 
 

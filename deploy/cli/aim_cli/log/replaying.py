@@ -41,7 +41,7 @@ async def replayed(replayer: Replayer, wanted: DecisionFilter, form: Form, about
     found: list[JsonObject] = []
     async for one in replayer.decisions(wanted):
         counts[one.verdict] += 1
-        if form is Form.TABLE:
+        if form.of_lines:
             _print_replayed(one, of_many=wanted.name is None)
         else:
             found.append(replayed_data(one))

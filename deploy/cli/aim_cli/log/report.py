@@ -12,7 +12,7 @@ from pathlib import Path
 from shutil import get_terminal_size
 from typing import Final
 
-from aim_cli.answer import Answer, Form, count_of, plain
+from aim_cli.answer import JSONPATH, Answer, Form, count_of, plain, text_of
 from aim_cli.cluster.refs import JsonObject
 from aim_cli.cluster.targets import Where
 from aim_cli.errors import Exit
@@ -320,11 +320,15 @@ async def followed(kind: str, name: str | None, where: Where, nats_url: str, wis
             news = [one for one in moments if one not in known and (wish.since is None or one.at >= wish.since)]
             known.update(moments)
             for one in news:
-                reported_now = (
-                    _moment(one, _NAMES_FOLLOWED) if wish.form is Form.TABLE else json.dumps(_moment_data(one))
-                )
-                print(plain(reported_now), flush=True)
+                print(_followed(one, wish.form), end="", flush=True)
     return Exit.WELL
+
+
+def _followed(moment: Moment, form: Form) -> str:
+    """A moment as it is printed alone: a line, a line of JSON, or what a template makes of it."""
+    if form.word == JSONPATH:
+        return text_of(Answer(_moment_data(moment), ()), form)
+    return plain(_moment(moment, _NAMES_FOLLOWED) if form.of_lines else json.dumps(_moment_data(moment))) + "\n"
 
 
 def _traces(moments: Sequence[Moment]) -> Iterable[str]:

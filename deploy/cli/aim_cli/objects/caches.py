@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from aim_cli.answer import Answer, columns
-from aim_cli.cluster.refs import Cluster, JsonObject, remarks, require
+from aim_cli.cluster.refs import Cluster, JsonObject, ref_of, remarks, require
 from aim_cli.cluster.states import state_of
 from aim_cli.cluster.targets import Where, nothing
 from aim_cli.units import age, format_size
@@ -16,6 +16,7 @@ from aim_domain.kind_names import AIM_ARTIFACT, AIM_CLUSTER_RUNTIME_CONFIG, NAME
 from controller_runtime import quantity
 
 _HEADER = ("NAMESPACE", "NAME", "STATE", "PROGRESS", "VOLUME", "LAST USED", "KEPT BECAUSE")
+_WIDE_HEADER = (*_HEADER, "CLAIM", "SOURCE")
 _UNKNOWN: Final = "not known"
 _LIMITS: Final = frozenset({AIM_CLUSTER_RUNTIME_CONFIG.plural, NAMESPACE.plural})
 """Where limits stand."""
@@ -43,13 +44,14 @@ def caches(cluster: Cluster, where: Where, now: datetime) -> Answer:
         "artifacts": [_data(artifact, by_artifact, unread) for artifact in artifacts],
         "limits": [_limit_data(*one, unread) for one in quotas],
     }
-    lines = (
-        *columns(_HEADER, sorted(rows)),
-        *columns(
-            ("NAMESPACE", "USED", "LIMIT"), [(one[0], format_size(one[1]), _limit(one[2], unread)) for one in quotas]
-        ),
+    limits = columns(
+        ("NAMESPACE", "USED", "LIMIT"), [(one[0], format_size(one[1]), _limit(one[2], unread)) for one in quotas]
     )
-    return Answer(data, lines or (nothing(AIM_ARTIFACT, where),), remarks=remarks(cluster))
+    rows.sort()
+    lines = (*columns(_HEADER, [row[: len(_HEADER)] for row in rows]), *limits)
+    wide = (*columns(_WIDE_HEADER, rows), *limits)
+    names = tuple(sorted(ref_of(AIM_ARTIFACT, one).typed for one in artifacts))
+    return Answer(data, lines or (nothing(AIM_ARTIFACT, where),), remarks=remarks(cluster), wide=wide, names=names)
 
 
 def quotas_of(cluster: Cluster, held: Iterable[Holder], namespace: str) -> list[tuple[str, int, int | None]]:
@@ -109,7 +111,10 @@ def _row(artifact: JsonObject, held: Holder | None, now: datetime, unread: Colle
         kept = no_volume
     else:
         kept = _UNKNOWN if POD.plural in unread else held.kept or "nothing; it may be evicted"
-    return metadata["namespace"], metadata["name"], state_of(AIM_ARTIFACT, artifact), progress, volume, last, kept
+    claim = no_volume if held is None else held.claim
+    source = (artifact.get("spec") or {}).get("sourceUri") or ""
+    state = state_of(AIM_ARTIFACT, artifact)
+    return metadata["namespace"], metadata["name"], state, progress, volume, last, kept, claim, source
 
 
 def _data(artifact: JsonObject, held: dict[tuple[str, str], Holder], unread: Collection[str]) -> JsonObject:

@@ -74,6 +74,13 @@ class Node:
         own = {"object": self.ref.data, "relation": self.relation, "state": self.state, "reason": self.reason}
         return {**own, "again": self.again, "below": [one.data for one in self.below]}
 
+    @property
+    def all(self) -> Iterator["Node"]:
+        """It and all below it, from above."""
+        yield self
+        for one in self.below:
+            yield from one.all
+
 
 def tree(cluster: Cluster, root: Ref) -> Node | None:
     """The tree of an object; ``None`` if there is none."""
@@ -90,7 +97,9 @@ def answer(cluster: Cluster, node: Node | None, root: Ref) -> Answer:
     if node is None:
         require(cluster, str(root))
         return Answer({}, (f"{root} does not exist",), Exit.ABSENT)
-    return Answer(node.data, tuple(lines_of(node)), remarks=remarks(cluster))
+    names = tuple(dict.fromkeys(one.ref.typed for one in node.all))
+    graph = tuple(dot(node).splitlines())
+    return Answer(node.data, tuple(lines_of(node)), remarks=remarks(cluster), names=names, graph=graph)
 
 
 def lines_of(node: Node, first: str = "", rest: str = "") -> Iterator[str]:

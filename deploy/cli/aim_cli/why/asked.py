@@ -60,7 +60,7 @@ def ask(question: Question, form: Form) -> Exit:
             found = answer(reported, cluster, datetime.now(UTC), many=many)
             if not reported:
                 return replace(found, lines=(nothing(kind_called(question.kind), question.where),))
-        if many or not reported[0].ways or form is Form.TABLE:
+        if many or not reported[0].ways or not form.of_data:
             return found
         decided, remark = _from_log(question, reported[0])
         data = {"decided": None if remark else [one.data for one in decided]}
@@ -70,7 +70,7 @@ def ask(question: Question, form: Form) -> Exit:
         )
 
     code = answered(of_cluster, form, watch=question.watch)
-    if question.verbose and form is Form.TABLE and not many and reported and reported[0].ways:
+    if question.verbose and form.of_lines and not many and reported and reported[0].ways:
         # The cluster's answer stands already: the log is read while people read that.
         decided, remark = _from_log(question, reported[0])
         lines = tuple(f"decided {one.line}" for one in decided)

@@ -58,16 +58,27 @@ def answer(found: Iterable[Explanation], cluster: Cluster, now: datetime, *, man
     """Everything that was found; of many objects those that nothing is in the way of are only counted."""
     some = tuple(found)
     shown = [one for one in some if one.ways] if many else some
-    lines = [line for number, one in enumerate(shown) for line in (*([""] if number else []), *lines_of(one, now))]
+    lines, wide = ([line for one in shown for line in _apart(one, now, wide=form)][1:] for form in (False, True))
     if many:
-        lines.append(f"{len(some) - len(shown)} of {len(some)} have nothing in their way")
+        counted = f"{len(some) - len(shown)} of {len(some)} have nothing in their way"
+        lines, wide = [*lines, counted], [*wide, counted]
+    names = tuple(dict.fromkeys(way[-1].ref.typed for one in shown for way in one.ways))
     code = max((one.code for one in shown), default=Exit.WELL)
     data: Data = [data_of(one) for one in shown] if many else data_of(some[0])
-    return Answer(data, tuple(lines), code, unread(cluster))
+    return Answer(data, tuple(lines), code, unread(cluster), tuple(wide), names)
 
 
-def lines_of(one: Explanation, now: datetime) -> Iterable[str]:
-    """The cause first, with what to do; then what waits for it, up to the object that was asked about."""
+def _apart(one: Explanation, now: datetime, *, wide: bool) -> Iterable[str]:
+    yield ""
+    yield from lines_of(one, now, wide=wide)
+
+
+def lines_of(one: Explanation, now: datetime, *, wide: bool = False) -> Iterable[str]:
+    """The cause first, with what to do; then what waits for it, up to the object that was asked about.
+
+    Args:
+        wide: what is in the way besides is followed up to that object as well, with what to do (FW-880).
+    """
     if one.status is None:
         yield f"{one.ref} does not exist"
         return
@@ -84,7 +95,11 @@ def lines_of(one: Explanation, now: datetime) -> Iterable[str]:
             if one.links[1:] or one.ways[1:]:
                 yield ""
     for way in one.ways[1:]:
-        yield f"{'also':8}{way[-1].ref}: {what_of(way[-1])}"
+        *above, cause = way
+        yield f"{'also':8}{cause.ref}: {what_of(cause)}{when_of(cause, now) if wide else ''}"
+        if wide:
+            yield f"{'do':8}{remedy_of(cause)}"
+            yield from (f"{'so':8}{link.ref}: {what_of(link)}{when_of(link, now)}" for link in reversed(above))
 
 
 def data_of(one: Explanation) -> JsonObject:
