@@ -30,7 +30,7 @@ from aim_domain.kind_names import (
     POD,
     KindName,
 )
-from controller_runtime import Key
+from controller_runtime import Key, timestamp
 from controller_runtime.log.history.decisions import DecisionRecord, RecordedWrite
 
 T = TypeVar("T")
@@ -168,6 +168,20 @@ def test_home_tells_what_needs_attention_and_finds_services() -> None:
     narrowed = home_page.home(Sight(known, ALL), home_page.Filter("team-a"), NOW)
     assert [row["ref"].name for row in narrowed["services"]] == ["chat"]
     assert (narrowed["found"], narrowed["total"]) == (1, 2)
+
+
+@pytest.mark.spec("FW-870")
+def test_home_narrows_to_what_went_wrong_lately() -> None:
+    old, new = service("old", status="Failed"), service("new", status="Failed", message="another cause")
+    new[1]["status"]["conditions"][0]["lastTransitionTime"] = timestamp(NOW - timedelta(minutes=5))
+    known = Sight(Objects(service("well"), old, new), ALL)
+    asked = home_page.Filter.of_query({"last": "15m"})
+    found = home_page.home(known, asked, NOW)
+    assert [row["ref"].name for row in found["services"]] == ["new"]
+    assert [one["summary"] for one in found["causes"]] == ["1 AIMService in team-a"]
+    assert found["choices"]["last"] == [("15m", 1), ("1h", 2), ("6h", 2), ("1d", 2)]
+    assert asked.address() == "/?last=15m"
+    assert not home_page.Filter.of_query({"last": "3y"}).narrows
 
 
 def first_page(*objects: tuple[KindName, JsonObject]) -> JsonObject:

@@ -39,8 +39,6 @@ _PULSE: Final = 15.0
 _BETWEEN: Final = 1.0
 """Seconds between two news of a change: readers cannot follow more."""
 _KINDS: Final = tuple(kind for kind in KNOWN if any(part.kind.resource == kind.resource for part in OBJECT_PARTS))
-_RANGES: Final = ("15m", "1h", "6h", "1d")
-"""How far back the moments of a story can be narrowed to."""
 _BUSY: Final = "as many pages are being made from the event log as can be at once; try again in a moment"
 
 Handler = Callable[[Request, Sight], Awaitable[Response]]
@@ -182,10 +180,10 @@ class Console:
         if wanted is None:
             return _missing(self._frame("", sight), request)
         last = request.query_params.get("last", "")
-        last = last if last in _RANGES else ""
+        last = last if last in home_page.RANGES else ""
         since = moment(last, _now()) if last else None
         found = await past.story(self.mirror.history, wanted, sight.rights, since)
-        found |= {"title": str(wanted), "up": _above(request), "last": last, "ranges": _RANGES}
+        found |= {"title": str(wanted), "up": _above(request), "last": last, "ranges": home_page.RANGES}
         return _page("story.html", self._frame("", sight) | found)
 
     async def _past(self, request: Request, sight: Sight) -> Response:

@@ -15,11 +15,13 @@ from aim_cli.console.graph import mark_of
 from aim_cli.console.pages import explained, gpu_holder, href
 from aim_cli.installation.attention import Concern, Group, grouped, in_order, likeness, needs_attention
 from aim_cli.installation.overview import counts_of, glances, gpus_of_node
-from aim_cli.units import age
+from aim_cli.units import age, moment
 from aim_cli.why.blockers import Link
 from aim_cli.why.command import Explanation, why
 from aim_domain.kind_names import AIM_SERVICE, NODE, POD, KindName
 
+RANGES: Final = ("15m", "1h", "6h", "1d")
+"""How far back what pages show can be narrowed to."""
 ROWS: Final = 50
 """Services of one page."""
 _CAUSES: Final = 20
@@ -34,6 +36,7 @@ class Filter:
 
     Attributes:
         words: that stand in ``namespace/name``.
+        last: what has been in the way for no longer than this, one of `RANGES`.
         page: of the services, from 1.
     """
 
@@ -41,6 +44,7 @@ class Filter:
     namespace: str = ""
     state: str = ""
     model: str = ""
+    last: str = ""
     page: int = 1
 
     @classmethod
@@ -50,27 +54,30 @@ class Filter:
         # Python refuses to read numbers of thousands of digits.
         number = int(page) if page.isascii() and page.isdecimal() and len(page) <= len("99999") else 1
         names = {name: query.get(name, "") for name in ("namespace", "state", "model")}
-        return cls(query.get("q", ""), **names, page=max(1, number))
+        last = query.get("last", "")
+        return cls(query.get("q", ""), **names, last=last if last in RANGES else "", page=max(1, number))
 
     def address(self, page: int = 1) -> str:
         """Where the same is shown, at another page of it."""
         asked = {"q": self.words, "namespace": self.namespace, "state": self.state, "model": self.model}
-        asked |= {"page": str(page) if page > 1 else ""}
+        asked |= {"last": self.last, "page": str(page) if page > 1 else ""}
         return f"/?{urlencode({name: value for name, value in asked.items() if value})}"
 
     @property
     def narrows(self) -> bool:
         """Whether it leaves anything out."""
-        return bool(self.words or self.namespace or self.state or self.model)
+        return bool(self.words or self.namespace or self.state or self.model or self.last)
 
-    def admits(self, concern: Concern, model: str = "") -> bool:
+    def admits(self, concern: Concern, now: datetime, model: str = "") -> bool:
         """Whether an object is asked for."""
         ref = concern.ref
+        since = datetime.fromisoformat(concern.since) if concern.since else None
         return (
             self.words in (f"{ref.namespace}/{ref.name}" if ref.namespace else ref.name)
             and self.namespace in ("", ref.namespace)
             and self.state in ("", concern.state)
             and self.model in ("", model)
+            and (not self.last or (since is not None and since >= moment(self.last, now)))
         )
 
 
@@ -104,9 +111,9 @@ def home(cluster: Cluster, asked: Filter, now: datetime) -> JsonObject:
     known = glances(cluster)
     lines = {one.ref: one for one in cluster.each(AIM_SERVICE, "", line_of)}
     services = known[AIM_SERVICE]
-    shown = [one for one in services if asked.admits(one, _model(lines, one.ref))]
+    shown = [one for one in services if asked.admits(one, now, _model(lines, one.ref))]
     shown.sort(key=lambda one: (-one.weight, one.ref.namespace, one.ref.name))
-    others = [one for kind, some in known.items() if kind != AIM_SERVICE for one in some if asked.admits(one)]
+    others = [one for kind, some in known.items() if kind != AIM_SERVICE for one in some if asked.admits(one, now)]
     pages = max(1, math.ceil(len(shown) / ROWS))
     page = min(asked.page, pages)
     causes, more = causes_of(cluster, [one for one in (*shown, *others) if needs_attention(one, now)])
@@ -121,6 +128,10 @@ def home(cluster: Cluster, asked: Filter, now: datetime) -> JsonObject:
             "namespace": _choices((one.ref.namespace for one in services), asked.namespace),
             "state": _choices((one.state for one in services), asked.state),
             "model": _choices((_model(lines, one.ref) for one in services), asked.model),
+            "last": [
+                (one, sum(1 for concern in services if Filter(last=one).admits(concern, now)))
+                for one in (RANGES if any(concern.since for concern in services) else ())
+            ],
         },
         "services": [_row(one, lines.get(one.ref), now) for one in shown[(page - 1) * ROWS : page * ROWS]],
         "total": len(services),
