@@ -321,7 +321,7 @@ FAILURES: Final[dict[str, Failure]] = {
         "the image went away after it was inspected",
         ("Pod", "ImageNotFound"),
         "cannot pull its image",
-        "kubectl describe pod ",
+        "kubectl delete pod ",
         environment="predictor=image-pull",
     ),
     "predictor-refused": Failure(
@@ -344,7 +344,7 @@ FAILURES: Final[dict[str, Failure]] = {
         "the node cannot pull the image for discovery",
         ("Pod", "ImageNotFound"),
         "cannot pull its image",
-        "kubectl describe pod ",
+        "kubectl delete pod ",
         of_image(UNDISCOVERED),
         environment="discovery=image-pull",
     ),
@@ -360,7 +360,7 @@ FAILURES: Final[dict[str, Failure]] = {
         "the node cannot pull the downloader's image",
         ("Pod", "ImageNotFound"),
         "cannot pull its image",
-        "kubectl describe pod ",
+        "kubectl delete pod ",
         environment="download=image-pull",
     ),
     "discovery-memory": Failure(

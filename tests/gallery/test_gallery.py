@@ -1,18 +1,15 @@
 """Each failure of the gallery: `aim why` names its cause, and the service runs after what it says to do was typed."""
 
 import asyncio
-import json
-import os
 import re
 import shutil
-import stat
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
 from support.said import Said, why
 from support.stack import CLUSTER, Platform
+from support.terminal import Terminal, command_in
 
 from aim_domain import labels
 from aim_local.stack import ClusterKind
@@ -22,63 +19,6 @@ from gallery.failures import FAILURES, Failure
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 NAMES = [name for name, one in FAILURES.items() if CLUSTER is ClusterKind.EMBEDDED or not one.simulated]
-EDITOR = """#!{python}
-import json, os, sys, yaml
-
-def merged(value, patch):
-    if not isinstance(patch, dict):
-        return patch
-    old = value if isinstance(value, dict) else {{}}
-    both = {{key: merged(old.get(key), one) for key, one in patch.items() if one is not None}}
-    return {{**{{key: one for key, one in old.items() if key not in patch}}, **both}}
-
-with open(sys.argv[1]) as file:
-    document = yaml.safe_load(file)
-with open(sys.argv[1], "w") as file:
-    yaml.safe_dump(merged(document, json.loads(os.environ["AIM_EDIT"])), file)
-"""
-
-
-class Terminal:
-    """A shell with the kubeconfig of the platform, and an editor that makes one change."""
-
-    def __init__(self, platform: Platform, folder: Path) -> None:
-        self.platform = platform
-        self.editor = folder / "editor"
-        self.editor.write_text(EDITOR.format(python=sys.executable), "utf-8")
-        self.editor.chmod(self.editor.stat().st_mode | stat.S_IXUSR)
-
-    async def type(self, command: str, stdin: str = "", edit: JsonObject | None = None) -> str:
-        """Run a command line; what it prints."""
-        process = await asyncio.create_subprocess_exec(
-            *("bash", "-c", command),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env={
-                **os.environ,
-                "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-                "KUBECONFIG": str(self.platform.stack.kubeconfig),
-                "KUBE_EDITOR": str(self.editor),
-                "AIM_EDIT": json.dumps(edit or {}),
-            },
-        )
-        async with asyncio.timeout(60):
-            out, err = await process.communicate(stdin.encode())
-        assert process.returncode == 0, (command, err.decode())
-        return out.decode()
-
-    async def ends(self, command: str, stdin: str) -> tuple[int, str]:
-        """Run a command line that may fail; its code, and what it prints."""
-        printed = await self.type(f"{command}; echo $?", stdin)
-        answer, _, code = printed.rstrip().rpartition("\n")
-        return int(code), answer
-
-    async def apply(self, namespace: str, *manifests: str) -> None:
-        """`kubectl apply` of what is not empty."""
-        text = "\n---\n".join(one for one in manifests if one)
-        if text:
-            await self.type(f"kubectl apply -n {namespace} -f -", text.replace("{ns}", namespace))
 
 
 def service(spec: JsonObject, *, paused: bool = False) -> str:
@@ -92,13 +32,8 @@ def service(spec: JsonObject, *, paused: bool = False) -> str:
     return yaml.safe_dump(body)
 
 
-def command_in(said: Said, beginning: str) -> str:
-    """The command of the `do` line that begins so."""
-    do = next(line for line in said.lines if line.startswith("do "))
-    assert beginning in do, (beginning, do)
-    whole = do[do.index(beginning) :]
-    # Two alternatives stand with a comma or a bracket between them.
-    return re.split(r"(?:, or |\), |, kubectl )", whole)[0]
+def advice(said: Said) -> str:
+    return next(line for line in said.lines if line.startswith("do "))
 
 
 def cause_in(said: Said) -> str:
@@ -130,7 +65,7 @@ async def test_the_cause_is_named_and_the_remedy_works(platform: Platform, tmp_p
     if shutil.which("kubectl") is None:
         pytest.skip("no kubectl on this machine")
     failure, namespace = FAILURES[name], f"gallery-{name}"
-    shell = Terminal(platform, tmp_path)
+    shell = Terminal(platform.stack.kubeconfig, tmp_path)
     fail = {"local.aim/fail": failure.environment} if failure.environment else {}
     await platform.namespace(namespace, **fail, **failure.annotations)
     await shell.apply(namespace, failure.before)
@@ -144,7 +79,7 @@ async def test_the_cause_is_named_and_the_remedy_works(platform: Platform, tmp_p
     quoted = failure.ready.replace("{ns}", namespace)
     await platform.until(path, lambda obj: quoted in ready_message(obj), 20)
 
-    command = command_in(said, failure.typed.replace("{ns}", namespace))
+    command = command_in(advice(said), failure.typed.replace("{ns}", namespace))
     for placeholder, value in failure.values.items():
         command = command.replace(placeholder, value)
     if failure.environment:
@@ -163,7 +98,7 @@ async def test_what_can_be_foreseen_is_planned(platform: Platform, tmp_path: Pat
     if shutil.which("kubectl") is None:
         pytest.skip("no kubectl on this machine")
     failure, namespace = FAILURES[name], f"plan-{name}"
-    shell = Terminal(platform, tmp_path)
+    shell = Terminal(platform.stack.kubeconfig, tmp_path)
     await platform.namespace(namespace, **failure.annotations)
     await shell.apply(namespace, failure.before)
     manifest = service(failure.spec, paused=failure.paused).replace("{ns}", namespace)

@@ -33,7 +33,7 @@ from support.node_failures import (
     storage_class,
     waits_for,
 )
-from support.node_images import PASSWORD, copy_of, forget_image, login, private_registry
+from support.node_images import PASSWORD, USER, copy_of, forget_image, private_registry
 from support.on_node import IMAGE, SMALL, OnNode
 
 from aim_local.node.platform import NAMESPACE
@@ -119,6 +119,8 @@ async def test_an_engine_that_runs_out_of_memory(chat: Served) -> None:
     reported = await chat.reports(PODS_READY, "CrashLoopBackOff", seconds=10)
     assert "OOMKilled" in reported["message"]
     why = await chat.explains(lambda found: "OOMKilled" in found.way, 15)
+    more = {**SMALL, "limits": {"memory": "320Mi"}}
+    await chat.type(why, "kubectl edit aimservice", edit={"spec": {"resources": more}})
     await chat.recovered("engine out of memory", short(reported), why, since)
 
 
@@ -141,8 +143,9 @@ async def test_a_pod_that_is_evicted_is_replaced(chat: Served) -> None:
         await greedy.recovered("pod evicted", why.status, why, since)
 
 
-async def test_pods_of_a_drained_node_wait_for_it(chat: Served) -> None:
+async def test_pods_of_a_drained_node_wait_until_it_is_uncordoned(chat: Served) -> None:
     name = chat.node.platform.node.settings.name
+    # Uncordoned again at the end even where the remedy does not.
     async with cordoned(chat.node):
         selector = f"--pod-selector=serving.kserve.io/inferenceservice={chat.workload}"
         await chat.node.kubectl("drain", name, selector, "--delete-emptydir-data", "--timeout=60s")
@@ -150,9 +153,9 @@ async def test_pods_of_a_drained_node_wait_for_it(chat: Served) -> None:
         assert "unschedulable" in reported["message"]
         why = await chat.explains(lambda found: found.reason == "GPUNotSchedulable")
         assert "cordoned" in why.cause
-        assert why.remedy.startswith("uncordon a node")
         since = time.monotonic()
-    await chat.recovered("node drained", short(reported), why, since)
+        await chat.type(why, "kubectl uncordon", values={"NODE": name})
+        await chat.recovered("node drained", short(reported), why, since)
 
 
 async def test_what_is_pulled_while_the_registry_is_away(chat: Served) -> None:
@@ -163,7 +166,8 @@ async def test_what_is_pulled_while_the_registry_is_away(chat: Served) -> None:
         reported = await chat.reports(PODS_READY, "ImagePullBackOff")
         assert "connection refused" in reported["message"]
         why = await chat.explains(lambda found: "connection refused" in found.way)
-        since = time.monotonic()
+    since = time.monotonic()
+    await chat.type(why, "kubectl delete pod")
     await chat.recovered("registry gone", short(reported), why, since)
 
 
@@ -190,8 +194,7 @@ async def test_an_image_that_is_missing(node: OnNode, outcomes: Outcomes) -> Non
         assert copy.image in why.cause
         since = time.monotonic()
         await copy.push()
-        # Else the registry is asked again within ten minutes.
-        await node.kubectl("-n", namespace, "delete", "aimmodels", "--all")
+        await chat.type(why, "kubectl delete aimmodel")
         await chat.recovered("image missing", why.status, why, since, 180)
         await copy.delete()
         await node.kubectl("-n", namespace, "delete", "pod", (await chat.pod())["metadata"]["name"])
@@ -199,6 +202,7 @@ async def test_an_image_that_is_missing(node: OnNode, outcomes: Outcomes) -> Non
         why = await chat.explains(lambda found: "not found" in found.way)
         since = time.monotonic()
         await copy.push()
+        await chat.type(why, "kubectl delete pod")
         await chat.recovered("image deleted", short(reported), why, since)
 
 
@@ -208,7 +212,8 @@ async def test_an_image_that_needs_a_secret(node: OnNode, outcomes: Outcomes, tm
         async with served(node, outcomes, namespace, model={"image": image}, imagePullSecrets=secrets) as chat:
             why = await chat.explains(lambda found: "login" in found.cause)
             since = time.monotonic()
-            await node.kubectl("-n", namespace, "apply", "-f", "-", given=login("login", registry, PASSWORD))
+            values = {"REGISTRY": registry, "USER": USER, "=PASSWORD": f"={PASSWORD}"}
+            await chat.type(why, "kubectl create secret docker-registry login", values=values)
             await chat.recovered("image needs a Secret", why.status, why, since, 180)
 
 
@@ -227,8 +232,7 @@ async def test_a_volume_that_is_full(node: OnNode, outcomes: Outcomes) -> None:
             why = await chat.explains(lambda found: found.reason == "StorageFull")
             since = time.monotonic()
             grow_disk(disk, "64m")
-            words = why.remedy.rpartition(": kubectl ")[2].split()
-            await node.kubectl(*words)
+            await chat.type(why, "kubectl delete aimartifact")
             await chat.recovered("volume full", short(reported), why, since, 120)
 
 
@@ -242,6 +246,7 @@ async def test_a_claim_of_a_class_that_does_not_exist(node: OnNode, outcomes: Ou
         why = await chat.explains(lambda found: found.kind == "Event" and name in found.cause)
         since = time.monotonic()
         async with cluster_objects(node, storage_class(name, "rancher.io/local-path")):
+            await chat.type(why, "kubectl delete aimtemplatecache")
             await chat.recovered("claim: class missing", why.status, why, since, 120)
 
 

@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -20,6 +21,7 @@ from typing import Final
 import aiohttp
 import pytest
 from support.on_node import OnNode
+from support.terminal import Terminal, command_in
 
 from aim_domain.naming import inference_service_name
 from controller_runtime import JsonObject
@@ -183,6 +185,21 @@ class Served:
             child.returncode or 0, answer["status"], tuple(tuple(way) for way in answer["ways"]), errors.decode()
         )
 
+    async def type(
+        self, why: Why, beginning: str, *, edit: JsonObject | None = None, values: dict[str, str] | None = None
+    ) -> None:
+        """Run the command of the remedy that begins so, as a person would.
+
+        Args:
+            edit: what is changed in the editor that it opens.
+            values: what is written for its placeholders.
+        """
+        command = command_in(why.remedy, beginning)
+        for placeholder, value in (values or {}).items():
+            command = command.replace(placeholder, value)
+        with tempfile.TemporaryDirectory() as folder:
+            await Terminal(self.node.platform.kubeconfig, Path(folder)).type(command, edit=edit)
+
     async def explains(self, accept: Callable[[Why], bool], seconds: float = 60) -> Why:
         """What `aim why` answers once it is as wished; else the test fails with its last answer."""
         found = await self.why()
@@ -223,7 +240,7 @@ class Served:
         await self.explains(lambda found: found.code == 0 and found.status == "Running", seconds)
         await self.answers()
         took = time.monotonic() - since
-        self.outcomes.add(failure, reported, why.cause, took)
+        self.outcomes.add(failure, reported, f"{why.cause}; do: {why.remedy}", took)
         await self.settled()
 
     async def settled(self, seconds: float = 60) -> None:

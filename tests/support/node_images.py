@@ -1,7 +1,6 @@
 """Images that a node cannot pull: missing ones, and such as need credentials."""
 
 import asyncio
-import base64
 import contextlib
 import shutil
 import signal
@@ -24,8 +23,9 @@ from aim_packaging.images.layout import Layout
 from controller_runtime import JsonObject, dumps
 
 PASSWORD: Final = "correct-password"
+USER: Final = "me"
 _HTPASSWD: Final = "me:$2y$05$abcdefghijklmnopqrstuuQ1r5cG1iNx7gU/7PdnUErse9Ii7K/WW"
-"""User `me` and that password, as `htpasswd -B` writes it."""
+"""The user and the password, as `htpasswd -B` writes it."""
 _PORT: Final = 80
 """One that the chart's NetworkPolicies allow for registries."""
 _BUILT: Final = Path(".run/oci")
@@ -159,16 +159,3 @@ def _listens(host: str) -> bool:
     except OSError:
         return False
     return True
-
-
-def login(name: str, registry: str, password: str) -> JsonObject:
-    """A pull Secret of the user `me`."""
-    credentials = base64.b64encode(f"me:{password}".encode()).decode()
-    content = dumps({"auths": {registry: {"auth": credentials}}}).decode()
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": name},
-        "type": "kubernetes.io/dockerconfigjson",
-        "stringData": {".dockerconfigjson": content},
-    }

@@ -133,7 +133,7 @@ _TEXT_PATTERNS: Final = (
     ),
     (
         RegistryErrorCategory.NOT_FOUND,
-        re.compile("not found|manifest unknown|name unknown|no such|" + _number("404")),
+        re.compile("not found|manifest unknown|name unknown|no such(?! host)|" + _number("404")),
     ),
 )
 

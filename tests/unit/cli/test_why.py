@@ -231,7 +231,46 @@ def test_a_pull_secret_that_does_not_exist_comes_before_the_refusal_of_the_regis
     ]
     reported = lines(Objects((POD, pod), *events), POD, "chat-0")
     assert reported[1].endswith(words)
-    assert reported[2] == ("do      create the named Secret, or correct imagePullSecrets: kubectl get secrets -n team")
+    assert reported[2] == (
+        "do      create it, or correct imagePullSecrets: kubectl create secret docker-registry ghcr -n team "
+        "--docker-server=REGISTRY --docker-username=USER --docker-password=PASSWORD"
+    )
+
+
+@pytest.mark.spec("FW-552")
+@pytest.mark.parametrize(
+    ("reason", "message", "typed"),
+    [
+        (
+            "SecretNotFound",
+            "pull secret shared/login does not exist; create it or remove it from imagePullSecrets",
+            "kubectl create secret docker-registry login -n shared --docker-server=REGISTRY",
+        ),
+        (
+            "GPUNotSchedulable",
+            "all of them are cordoned (node.kubernetes.io/unschedulable=:NoSchedule); uncordon a node",
+            "kubectl uncordon NODE",
+        ),
+        ("GPUNotSchedulable", "taints that pods do not tolerate (a=b:NoSchedule)", "kubectl get nodes"),
+    ],
+)
+def test_a_remedy_has_the_names_of_its_message(reason: str, message: str, typed: str) -> None:
+    model = obj(kinds.AIM_MODEL, "b-9", spec={"image": "a/b:9"})
+    model["status"]["conditions"] = [condition("ImageMetadataReady", False, reason, message)]
+    reported = lines(Objects((kinds.AIM_MODEL, model)), kinds.AIM_MODEL, "b-9")
+    assert typed in reported[2]
+
+
+@pytest.mark.spec("FW-552")
+@pytest.mark.parametrize("words", ["connect: connection refused", "lookup r.example: no such host", "i/o timeout"])
+def test_a_registry_that_nodes_cannot_reach_is_not_a_wrong_image(words: str) -> None:
+    waits = {"state": {"waiting": {"reason": "ImagePullBackOff", "message": f"dial tcp: {words}"}}, "name": "main"}
+    pod = make(POD, "chat-0", namespace=TEAM, spec={}, status={"phase": "Pending", "containerStatuses": [waits]})
+    reported = lines(Objects((POD, pod)), POD, "chat-0")
+    assert reported[2] == (
+        "do      let the nodes reach the registry, it is tried again by itself; at once after: "
+        "kubectl delete pod chat-0 -n team"
+    )
 
 
 @pytest.mark.spec("FW-551")

@@ -64,7 +64,8 @@ REMEDIES: Final[Mapping[str, str]] = MappingProxyType(
         "GPUNotAvailable": "add a node with that GPU, or choose another template: kubectl get nodes --show-labels",
         "VRAMNotAvailable": "ask for less, or add a node with a larger GPU: kubectl get nodes --show-labels",
         "JobRunning": "see how far it is: aim cache -n {namespace}",
-        "GPUNotSchedulable": "uncordon a node, or set predictors.tolerations of the runtime config: kubectl get nodes",
+        "GPUNotSchedulable": "set predictors.tolerations of the runtime config, or remove a taint: kubectl get nodes",
+        "SecretNotFound": "create it, or correct imagePullSecrets: kubectl edit {service}",
         "ProvisioningFailed": (
             "name a storage class that exists and provides the access mode: kubectl get storageclass"
         ),
@@ -96,8 +97,8 @@ REMEDIES: Final[Mapping[str, str]] = MappingProxyType(
 """By reason."""
 
 _NOT_CHANGED: Final = (
-    "push the image, or create the service again with another one, as spec.model cannot be changed: "
-    "kubectl delete {service}"
+    "push the image and have it inspected again (kubectl delete {what}), or create the service again with another one, "
+    "as spec.model cannot be changed: kubectl delete {service}"
 )
 _OTHER_GPU: Final = (
     "add a node with such a GPU, or create the service again for another one, as spec.model cannot be changed: "
@@ -127,7 +128,7 @@ _MADE_AGAIN: Final = MappingProxyType(
 )
 """By reason, for what the platform makes again when it is deleted."""
 _OF_PODS: Final = MappingProxyType(
-    {"ImageNotFound": "push the image to the registry, it is tried again by itself: kubectl describe {what}"}
+    {"ImageNotFound": "push the image, it is tried again by itself; at once after: kubectl delete {what}"}
 )
 """By reason, for pods, whose images others name."""
 _OF_AUTOSCALER: Final = (
@@ -155,6 +156,10 @@ class Words(NamedTuple):
     text: str
 
 
+_CREATE_LOGIN: Final = (
+    "kubectl create secret docker-registry {name} -n {namespace} "
+    "--docker-server=REGISTRY --docker-username=USER --docker-password=PASSWORD"
+)
 _BY_WORDS: Final = (
     Words(
         _NO_TEMPLATE,
@@ -189,6 +194,26 @@ _BY_WORDS: Final = (
         frozenset({"ImagePullBackOff", "ErrImagePull"}),
         re.compile(r"(?i)\b429\b|rate limit|too many requests"),
         "wait, or name a pull secret whose account may pull more (imagePullSecrets): kubectl edit {service}",
+    ),
+    Words(
+        frozenset({"ImagePullBackOff", "ErrImagePull"}),
+        re.compile(r"(?i)connection refused|connection reset|no such host|i/o timeout|no route to host|unreachable"),
+        "let the nodes reach the registry, it is tried again by itself; at once after: kubectl delete {what}",
+    ),
+    Words(
+        frozenset({"SecretNotFound"}),
+        re.compile(rf"^pull secret (?P<namespace_of>{_NAME})/(?P<name>{_NAME}) does not exist", re.ASCII),
+        f"create it, or correct imagePullSecrets: {_CREATE_LOGIN.replace('{namespace}', '{namespace_of}')}",
+    ),
+    Words(
+        frozenset({UNPULLED}),
+        re.compile(rf"image pull secrets \((?P<name>{_NAME})\)", re.ASCII),
+        f"create it, or correct imagePullSecrets: {_CREATE_LOGIN}",
+    ),
+    Words(
+        frozenset({"GPUNotSchedulable"}),
+        re.compile(r"node\.kubernetes\.io/unschedulable"),
+        "uncordon a node with that GPU (kubectl get nodes): kubectl uncordon NODE",
     ),
     Words(
         _UNSCHEDULABLE,
