@@ -504,7 +504,7 @@ FAILURES: Final[dict[str, Failure]] = {
         "the node cannot pull the image that asks for the size",
         ("Pod", "ImageNotFound"),
         "cannot pull its image",
-        "kubectl describe pod ",
+        "kubectl delete pod ",
         unsized(),
         environment="check-size=image-pull",
     ),
