@@ -118,6 +118,25 @@ async def test_it_answers_though_services_are_killed_stays_up_when_asked_to_and_
     await all_gone(folder)
 
 
+async def test_its_last_lines_tell_what_it_showed_and_where_to_go_on(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    async with started(folder) as process:
+        assert process.stdout is not None
+        async with asyncio.timeout(120 * PATIENCE):
+            text = (await process.stdout.read()).decode()
+            assert await process.wait() == 0, text
+    first, second, third = text.splitlines()[-3:]
+    assert re.fullmatch(
+        r"AIMService demo/qwen-chat ran \d+\.\d s after kubectl apply, and its model answered through the gateway\.",
+        first,
+    )
+    assert "KEEP=1 make demo" in second
+    pages = re.findall(r"docs/\S+\.md", third)
+    assert len(pages) == 2
+    assert all((CRDS.parents[1] / page).is_file() for page in pages)
+    await all_gone(folder)
+
+
 async def test_the_end_of_the_api_server_ends_the_demo_only_where_the_objects_end_with_it(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     async with started(folder, "--keep") as process:

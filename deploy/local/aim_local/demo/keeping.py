@@ -4,19 +4,20 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Coroutine
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from rich.console import Console
 
 from aim_local.stack import Stack, Supervised
 
+T = TypeVar("T")
 _MOST: Final = 5
 _WITHIN_SECONDS: Final = 60.0
 """A process that ends more often in that time will not get better."""
 
 
-async def while_kept_alive(stack: Stack, console: Console, story: Coroutine[Any, Any, None]) -> None:
-    """Run the story while every process that ends is started again.
+async def while_kept_alive(stack: Stack, console: Console, story: Coroutine[Any, Any, T]) -> T:
+    """Run the story, and return its result, while every process that ends is started again.
 
     Raises:
         StackError: a process can't be brought back; it says how that ended.
@@ -24,11 +25,12 @@ async def while_kept_alive(stack: Stack, console: Console, story: Coroutine[Any,
     try:
         async with asyncio.TaskGroup() as group:
             keeping = [group.create_task(_keep(process, stack, console)) for process in stack.processes]
-            await story
+            result = await story
             for task in keeping:
                 task.cancel()
     except ExceptionGroup as errors:
         raise _first(errors) from errors
+    return result
 
 
 async def _keep(process: Supervised, stack: Stack, console: Console) -> None:

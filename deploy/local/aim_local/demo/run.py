@@ -186,6 +186,12 @@ _LOOK_AROUND: Final = """\
 """Commands for the user of a demo that stays up; ``{…}`` is known at its end."""
 
 
+_ENDING: Final = """
+AIMService {service} ran {seconds:.1f} s after kubectl apply, and its model answered through the gateway.
+The demo has stopped what it started; KEEP=1 make demo keeps it for kubectl, aim and aim console.
+Next: docs/guides/try.md on this machine, docs/guides/quick-start.md on a cluster."""
+
+
 class DemoError(Exception):
     """The demo did not come to its answer; the text says why."""
 
@@ -212,21 +218,25 @@ async def demo(settings: DemoSettings, console: Console) -> None:
         DemoError: no answer came, with the reason.
         StackError: a process could not be started, or ended and could not be started again.
     """
-    if settings.stack.cluster is ClusterKind.NODE:
-        await _on_node(settings, console)
-        return
+    run = _on_node if settings.stack.cluster is ClusterKind.NODE else _on_stack
+    seconds = await run(settings, console)
+    ending = _ENDING.format(service=_SERVICE, seconds=seconds)
+    console.print(ending, highlight=False, markup=False, soft_wrap=True)
+
+
+async def _on_stack(settings: DemoSettings, console: Console) -> float:
     manifests = await asyncio.to_thread(lambda: read_manifests(demo_files()))
     console.print("Starting broker, control plane, registry, cluster, gateway and services …", highlight=False)
     async with Stack(settings.stack) as stack:
         invitation = _invitation(stack) if settings.keep else ""
-        await while_kept_alive(stack, console, _story(settings, stack, console, manifests, invitation))
+        return await while_kept_alive(stack, console, _story(settings, stack, console, manifests, invitation))
 
 
-async def _on_node(settings: DemoSettings, console: Console) -> None:
+async def _on_node(settings: DemoSettings, console: Console) -> float:
     console.print("Starting a node, its registry, KServe, a gateway and the platform as pods …", highlight=False)
     async with NodePlatform(NodeSettings.from_environment(), console.print) as platform:
         manifests = await asyncio.to_thread(lambda: read_manifests(demo_files(platform.examples)))
-        await _story(settings, platform, console, manifests, _NODE_INVITATION if settings.keep else "")
+        return await _story(settings, platform, console, manifests, _NODE_INVITATION if settings.keep else "")
 
 
 class Platform(Protocol):
@@ -262,7 +272,8 @@ class Platform(Protocol):
 
 async def _story(
     settings: DemoSettings, platform: Platform, console: Console, manifests: list[Manifest], invitation: str
-) -> None:
+) -> float:
+    """Everything from apply to the answer; the seconds until the service ran."""
     async with KubeClient(await from_kubeconfig(str(platform.kubeconfig)), service="local-demo") as client:
         board = Board(client, _SERVICE.namespace)
         async with board.following():
@@ -287,6 +298,7 @@ async def _story(
         )
         console.print(shown, soft_wrap=True, highlight=False, markup=False)
         await asyncio.get_running_loop().create_future()
+    return seconds
 
 
 async def _until_running(settings: DemoSettings, client: KubeClient, board: Board, manifests: list[Manifest]) -> float:
