@@ -1,12 +1,13 @@
 """What the documentation shows: objects that the definitions take, commands that exist, links that lead somewhere."""
 
+import json
 import re
 from functools import cache
 from pathlib import Path
 
 import pytest
 import yaml
-from support.shown import DOCS, ROOT, commands, documents, lines, mentioned, name_of, program
+from support.shown import DOCS, ROOT, commands, documents, lines, mentioned, name_of, objects, program
 from support.shown import PAGES as FOR_USERS
 from typer.main import get_command
 
@@ -93,6 +94,23 @@ def test_links_lead_somewhere(page: Path) -> None:
         if is_missing:
             broken.append(link)
     assert broken == []
+
+
+@pytest.mark.spec("FW-694")
+def test_pages_agree_about_an_object_that_several_show() -> None:
+    """Applied in any order they leave the same: what a page adds to the object of another one is a patch."""
+    shown: dict[tuple[str, str, str], dict[str, JsonObject]] = {}
+    for page in FOR_USERS:
+        for one in objects(page):
+            metadata = one["metadata"]
+            known = shown.setdefault((one["kind"], metadata.get("namespace", ""), metadata["name"]), {})
+            known.setdefault(json.dumps(one.get("spec"), sort_keys=True), {name_of(page): one})
+    assert {named: list(specs) for named, specs in shown.items() if len(specs) > 1} == {}
+
+
+@pytest.mark.parametrize("page", FOR_USERS, ids=name_of)
+def test_no_page_deletes_all_objects_of_a_kind(page: Path) -> None:
+    assert [line for line in commands(page) if " delete " in line and re.search(r"(^| )(--all|-A)\b", line)] == []
 
 
 _COMMAND = re.compile(r"^(?:\w+=\S+ )*make ([a-z][a-z0-9-]*)", re.MULTILINE)
