@@ -139,7 +139,7 @@ def text_of(answer: Answer, form: Form) -> str:
         lines = answer.names if form == Form.NAME else answer.graph
         if not lines:
             # Standard output has names alone; why there is none stands beside it.
-            for line in answer.lines:
+            for line in answer.lines[:1]:
                 complain(line)
         return "".join(f"{plain(line)}\n" for line in lines)
     if form.word == JSONPATH:
@@ -186,14 +186,14 @@ def answered(ask: Callable[[], Answer], form: Form, *, watch: bool = False) -> E
     while True:
         try:
             answer = ask()
+            if answer.data != known:
+                # A blank line between two answers.
+                gap = ("",) if known is not None else ()
+                known, answer = answer.data, replace(answer, lines=(*gap, *answer.lines))
+                print_answer(answer, form)
         except CliError as error:
             complain(f"aim: {error}")
             return error.code
-        if answer.data != known:
-            # A blank line between two answers.
-            gap = ("",) if known is not None else ()
-            known, answer = answer.data, replace(answer, lines=(*gap, *answer.lines))
-            print_answer(answer, form)
         if not watch or answer.code is not Exit.FOUND:
             return answer.code
         time.sleep(_PAUSE)

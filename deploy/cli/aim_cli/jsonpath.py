@@ -60,7 +60,11 @@ class Template:
         return cls(parts)
 
     def applied(self, data: Data) -> str:
-        """What it makes of data: several values stand with a blank between them, what is missing is left out."""
+        """What it makes of data: several values stand with a blank between them, what is missing is left out.
+
+        Raises:
+            TargetError: a path cannot be applied to them.
+        """
         return "".join(_apply(self.parts, data))
 
 
@@ -131,7 +135,10 @@ def _apply(parts: Iterable[_Part], data: object) -> Iterator[str]:
 
 def _values(path: "_Path", data: object) -> list[object]:
     if isinstance(data, dict | list):
-        return path.findall(data)
+        try:
+            return path.findall(data)
+        except JSONPathError as error:
+            raise TargetError(f"jsonpath {path} cannot be applied: {error}") from error
     # Of a single value there is nothing but itself.
     return [data] if str(path) == "$" else []
 

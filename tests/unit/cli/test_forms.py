@@ -56,7 +56,11 @@ def test_names_are_what_the_next_command_takes(capsys: pytest.CaptureFixture[str
 
 @pytest.mark.spec("FW-880")
 def test_without_a_name_standard_error_says_why(capsys: pytest.CaptureFixture[str]) -> None:
-    assert printed(capsys, overview(Objects(), "", NOW), Form.NAME) == ([], ["nothing needs attention"])
+    well = make(AIM_MODEL, "well", namespace=TEAM, spec={}, status={"status": "Ready"})
+    assert printed(capsys, overview(Objects((AIM_MODEL, well)), "", NOW), Form.NAME) == (
+        [],
+        ["nothing needs attention"],
+    )
     absent = Ref(AIM_SERVICE, TEAM, "absent")
     for form in (Form.NAME, Form.DOT):
         assert printed(capsys, tree_answer(Objects(), None, absent), form) == ([], [f"{absent} does not exist"])
