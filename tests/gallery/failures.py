@@ -37,6 +37,7 @@ class Failure:
         heals: manifests that are applied before the command, as its words ask for.
         then: manifests that are applied after the command.
         plan: words of what `aim plan` says of the AIMService before it is applied; empty where that cannot be foreseen.
+        registries: `aim plan --registries` foresees it.
         simulated: a simulated scheduler does it on demand; tests/real/test_real_refused_pods.py has the real one do it.
     """
 
@@ -56,6 +57,7 @@ class Failure:
     heals: str = ""
     then: str = ""
     plan: str = ""
+    registries: bool = False
     simulated: bool = False
 
 
@@ -149,6 +151,8 @@ FAILURES: Final[dict[str, Failure]] = {
         DELETE,
         of_image("amdenterpriseai/aim-nonsense:9.9.9"),
         after=GOOD,
+        plan="ImageNotFound: image amdenterpriseai/aim-nonsense:9.9.9 cannot be inspected",
+        registries=True,
     ),
     "tag-absent": Failure(
         "the registry has no such tag",
@@ -157,6 +161,8 @@ FAILURES: Final[dict[str, Failure]] = {
         DELETE,
         of_image("amdenterpriseai/aim-qwen-qwen3-32b:7.7.7"),
         after=GOOD,
+        plan="ImageNotFound: image amdenterpriseai/aim-qwen-qwen3-32b:7.7.7 cannot be inspected",
+        registries=True,
     ),
     "image-invalid": Failure(
         "the image is no name of an image",
@@ -183,6 +189,8 @@ FAILURES: Final[dict[str, Failure]] = {
         {"model": {"name": "mine"}},
         before=model("mine", "amdenterpriseai/aim-nonsense:9.9.9"),
         edit={"spec": {"image": IMAGE}},
+        plan="ImageNotFound",
+        registries=True,
     ),
     "model-absent": Failure(
         "the named model does not exist",
@@ -217,6 +225,8 @@ FAILURES: Final[dict[str, Failure]] = {
         "allowUnoptimized",
         "kubectl patch aimservice chat -n {ns}",
         custom(model="MI300X"),
+        plan="allowUnoptimized",
+        registries=True,
     ),
     "config-absent": Failure(
         "the named runtime config does not exist",
@@ -272,6 +282,7 @@ FAILURES: Final[dict[str, Failure]] = {
         "kubectl annotate aimmodel mine -n {ns}",
         {"model": {"name": "mine"}},
         before=model("mine", IMAGE, paused=True),
+        plan="Paused",
     ),
     "no-labels": Failure(
         "the image states no deployment",
@@ -280,6 +291,8 @@ FAILURES: Final[dict[str, Failure]] = {
         DELETE,
         of_image("amdenterpriseai/aim-base:0.8.5"),
         after=GOOD,
+        plan="has no template and makes none",
+        registries=True,
     ),
     # GPUs
     "gpu-nowhere": Failure(
@@ -298,6 +311,8 @@ FAILURES: Final[dict[str, Failure]] = {
         DELETE,
         custom(minVram="900Gi"),
         after=GOOD,
+        plan="VRAMNotAvailable",
+        registries=True,
     ),
     "gpus-too-many": Failure(
         "no node has as many GPUs",

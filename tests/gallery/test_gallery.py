@@ -102,7 +102,7 @@ async def test_the_cause_is_named_and_the_remedy_works(platform: Platform, tmp_p
     await nothing_is_in_the_way(platform, namespace)
 
 
-@pytest.mark.spec("FW-613", "FW-614", "FW-876")
+@pytest.mark.spec("FW-613", "FW-614", "FW-876", "FW-882")
 @pytest.mark.parametrize("name", [name for name, one in FAILURES.items() if one.plan])
 async def test_what_can_be_foreseen_is_planned(platform: Platform, tmp_path: Path, name: str) -> None:
     if shutil.which("kubectl") is None:
@@ -113,6 +113,9 @@ async def test_what_can_be_foreseen_is_planned(platform: Platform, tmp_path: Pat
     await shell.apply(namespace, failure.before)
     manifest = service(failure.spec, paused=failure.paused).replace("{ns}", namespace)
     where = f"-n {namespace} --nats-url {platform.stack.nats_url}"
-    code, planned = await shell.ends(f"aim plan -f - {where}", manifest)
+    # The services of this platform find their registry in the same way.
+    registry = f"AIM_DOCKER_REGISTRY_URL={platform.stack.registry_url} AIM_REGISTRY_ALLOWED_NETWORKS=127.0.0.0/8"
+    command = f"{registry} aim plan --registries" if failure.registries else "aim plan"
+    code, planned = await shell.ends(f"{command} -f - {where}", manifest)
     assert failure.plan.replace("{ns}", namespace) in planned
     assert code == 1, planned

@@ -122,12 +122,20 @@ def plan(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
     nats_url: MaybeNatsUrl = "",
+    *,
+    registries: Annotated[
+        bool,
+        typer.Option(
+            "--registries",
+            help="Ask registries about images that were not inspected, with pull Secrets of the cluster.",
+        ),
+    ] = False,
 ) -> None:
     """Tell what applying objects would do; nothing is written.
 
     The services' own code decides over the cluster's present objects: which template, why not the others, whether
     GPUs, volumes and limits suffice, which route, and what would be written, up to where the platform would wait for
-    another component.
+    another component. --registries asks from this machine whether images exist, which the services would ask next.
 
     Exits with 1 when an object would be refused or would not come to run, with 2 when a file cannot be read, with 4
     when the cluster cannot be asked, or not about what it depends on.
@@ -144,7 +152,7 @@ def plan(
             # Who waits has read a line by now (FW-728).
             from aim_cli.planning.gathering import plan as planned
 
-            return planned(cluster, reported, Where(kubeconfig, context, namespace), nats_url)
+            return planned(cluster, reported, Where(kubeconfig, context, namespace), nats_url, registries=registries)
 
     raise typer.Exit(answered(ask, output))
 

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from aim_cli.answer import Answer
 from aim_cli.cluster.asking import KubeReader
+from aim_cli.cluster.client import cluster as connected
 from aim_cli.cluster.refs import NO_SUCH_KIND, JsonObject
 from aim_cli.cluster.targets import Where as Place
 from aim_cli.errors import CliError, TargetError
@@ -13,11 +15,12 @@ from aim_cli.log.connecting import history
 from aim_cli.parts import PARTS
 from aim_cli.planning.files import Document
 from aim_cli.planning.references import missing
+from aim_cli.planning.registries import ask as ask_registries
 from aim_cli.planning.report import Outcome, answer, outcome, reroutes
 from aim_cli.planning.sandbox import Sandbox, Where
 from aim_cli.running import waited
 from aim_cli.services import services
-from aim_domain.kind_names import POD
+from aim_domain.kind_names import POD, SECRET
 from aim_domain.kinds import kind_of
 from controller_runtime import FACTS, Key, Part
 from controller_runtime.kube.errors import ApiError
@@ -26,8 +29,13 @@ from controller_runtime.log.wire.subjects import FACTS_PART
 _UNCHANGED_BY_PLAN = ("managedFields", "resourceVersion", "generation")
 
 
-def plan(cluster: KubeReader, documents: Iterable[Document], place: Place, nats_url: str) -> Answer:
+def plan(
+    cluster: KubeReader, documents: Iterable[Document], place: Place, nats_url: str, *, registries: bool = False
+) -> Answer:
     """Do it; without an address of a broker facts are not known.
+
+    Args:
+        registries: ask registries about images of which nothing is known (FW-882).
 
     Raises:
         CliError: no service reads objects of a kind, or the cluster cannot be asked.
@@ -57,6 +65,12 @@ def plan(cluster: KubeReader, documents: Iterable[Document], place: Place, nats_
         where = sandbox.put(part, sandbox.completed(made) if before is None else {**before, **made})
         verbs[where] = "created" if before is None else "unchanged" if _same(before, made) else "changed"
     sandbox.run(verbs)
+    if registries:
+        given = {
+            (obj["metadata"]["namespace"], obj["metadata"]["name"]) for obj in beside if obj.get("kind") == SECRET.kind
+        }
+        connect = partial(connected, place.kubeconfig, place.context)
+        remarks += waited(ask_registries(sandbox, connect, given))
     rerouted = reroutes(sandbox, verbs)
     lacking = missing(cluster, sandbox, beside)
     remarks += [

@@ -194,6 +194,9 @@ def cause_of(sandbox: Sandbox, where: Where) -> tuple[str, str]:
 def _stays(sandbox: Sandbox, link: Link) -> bool:
     if link.blocker is None or link.ref.kind == GATEWAY:
         return True
+    # A model whose image is still to be inspected makes its templates afterwards.
+    if any(one.verb == "ask" and link.blocker.message == f"{one.why} has no template" for one in sandbox.steps):
+        return False
     # No gateway sees the route that is only planned.
     planned_route = link.ref.kind == HTTP_ROUTE and sandbox.is_made(HTTP_ROUTES, Key(link.ref.namespace, link.ref.name))
     return link.blocker.reason in REMEDIES and link.blocker.reason not in _UNDER_WAY and not planned_route

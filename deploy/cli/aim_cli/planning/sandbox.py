@@ -13,6 +13,7 @@ from typing import Any, Final
 from controller_runtime import ClassifiedError, JsonObject, Key, Part, Plan, Reconciler, ServiceDefinition, timestamp
 from controller_runtime.log.cache.store import Cache
 from controller_runtime.log.cache.view import CacheView
+from controller_runtime.log.history.facts import FactOwner
 from controller_runtime.log.wire.part import published_form
 from controller_runtime.log.wire.version import Entry, Version
 from controller_runtime.manager.context import paused_indexes
@@ -27,7 +28,7 @@ from controller_runtime.reconcile.child import (
     with_owner,
 )
 from controller_runtime.reconcile.decide import Decision, decide
-from controller_runtime.reconcile.plan import Child, WriteMode
+from controller_runtime.reconcile.plan import Child, Effect, WriteMode
 
 _EPOCH: Final = "plan"
 _MADE: Final = "plan-"
@@ -59,6 +60,15 @@ class Step:
     why: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Question:
+    """An effect that a service would carry out now, and the object that it is for."""
+
+    service: str
+    effect: Effect
+    owner: FactOwner
+
+
 @dataclass(slots=True)
 class Sandbox:
     """Objects, and each service's cache of them.
@@ -71,9 +81,11 @@ class Sandbox:
     now: datetime
     objects: dict[tuple[str, Key], JsonObject] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
+    questions: list[Question] = field(default_factory=list)
     touched: dict[tuple[str, Key], Where] = field(default_factory=dict)
     caches: dict[str, Cache] = field(default_factory=dict)
     read: dict[str, frozenset[str]] = field(default_factory=dict)
+    _known: set[tuple[str, str, str]] = field(default_factory=set)
     _numbers: "count[int]" = field(default_factory=lambda: count(1))
 
     def __post_init__(self) -> None:
@@ -164,7 +176,17 @@ class Sandbox:
     def _carry_out(self, service: str, reconciler: Reconciler[Any], where: Where, raw: JsonObject, plan: Plan) -> bool:
         changed = False
         for effect in plan.effects:
+            if (service, effect.kind, effect.key) in self._known:
+                continue
             self._note(Step(service, "ask", f"{effect.kind} {effect.key}", str(where)))
+            if effect.not_before is None:
+                owner = FactOwner(
+                    part=where.part.name,
+                    namespace=where.key.namespace,
+                    name=where.key.name,
+                    uid=str(raw["metadata"].get("uid", "")),
+                )
+                self.questions.append(Question(service, effect, owner))
         for patch in plan.patches:
             key = Key(patch.namespace if patch.part.kind.namespaced else "", patch.name)
             there = self.objects.get((patch.part.name, key))
@@ -224,6 +246,12 @@ class Sandbox:
     def _store(self, part: Part[Any], obj: JsonObject) -> None:
         where = self.put(part, obj)
         self.touched.setdefault((part.name, where.key), where)
+
+    def note_answer(self, service: str, kind: str, key: str) -> None:
+        """An effect was carried out: it is no step of the plan, nor is that it would be repeated."""
+        self._known.add((service, kind, key))
+        asking = (service, "ask", f"{kind} {key}")
+        self.steps = [one for one in self.steps if (one.service, one.verb, one.what) != asking]
 
     def _note(self, step: Step) -> None:
         if step not in self.steps:
