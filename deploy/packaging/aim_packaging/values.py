@@ -56,7 +56,7 @@ class Image(_Values):
 
 
 class PinnedImage(Image):
-    """An image of others, whose versions are not the chart's."""
+    """Third-party image; not versioned with the chart."""
 
     tag: str = Field(min_length=1)
 

@@ -96,14 +96,14 @@ def test_what_is_otherwise_member_by_member() -> None:
     assert diff_answer(at(0, *STORY), at(1, *STORY), ALL).lines == ("created AIMService team/chat",)
     assert diff_answer(at(4, *STORY), at(6, *STORY), ALL).lines == ("deleted AIMService team/chat",)
     same = diff_answer(at(1, *STORY), at(2, *STORY), ALL)
-    assert (same.code, same.lines) == (Exit.WELL, ("nothing is otherwise",))
+    assert (same.code, same.lines) == (Exit.WELL, ("no differences",))
 
 
 @pytest.mark.spec("FW-615")
 def test_nobody_can_say_that_something_came_of_which_the_past_was_dropped() -> None:
     later = version(3, 2, service("Running"))
     reported = diff_answer(at(2, later), at(4, later), ALL)
-    assert (reported.code, reported.lines) == (Exit.WELL, ("nothing is otherwise",))
+    assert (reported.code, reported.lines) == (Exit.WELL, ("no differences",))
     assert reported.remarks == ("AIMService team/chat: not known",)
 
 
@@ -128,7 +128,7 @@ def test_of_many_members_a_table_names_the_first_and_a_program_gets_all() -> Non
     owned = service("A")
     owned["metadata"]["managedFields"] = [{"manager": "m"}]
     assert diff_answer(at(1, version(1, 0, service("A"))), at(1, version(1, 0, owned)), ALL).lines == (
-        "nothing is otherwise",
+        "no differences",
     )
 
 

@@ -248,7 +248,7 @@ def diff(
     output: Output = Form.TABLE,
     nats_url: NatsUrl = LOCAL,
 ) -> None:
-    """Show what is otherwise at one time than at another: objects that came, went or changed, member by member.
+    """Compare the cluster at two points in time: objects that were added, deleted or changed, field by field.
 
     Exits with 1 when anything is, with 4 when the log cannot be read.
     """

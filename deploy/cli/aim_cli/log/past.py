@@ -49,7 +49,7 @@ async def state(nats_url: str, scope: Scope, at: datetime) -> Answer:
 
 
 async def diff(nats_url: str, scope: Scope, since: datetime, until: datetime) -> Answer:
-    """What is otherwise at one time than at another.
+    """What differs between two points in time.
 
     Raises:
         UnreachableError: the log cannot be read.
@@ -119,7 +119,7 @@ def _nothing(scope: Scope, *, is_known: bool) -> str:
 
 
 def diff_answer(before: Past, after: Past, scope: Scope, remarks: tuple[str, ...] = ()) -> Answer:
-    """What is otherwise, object by object; ends with 1 if anything is."""
+    """What differs, object by object; ends with 1 if anything is."""
     data, lines = [], []
     for where in sorted({*before, *after}):
         # Of what is not known at one of the times it is unknown that it came or went.
@@ -139,7 +139,7 @@ def diff_answer(before: Past, after: Past, scope: Scope, remarks: tuple[str, ...
     unknowns = [where for past in (before, after) for where, one in past.items() if _is_unknown(one)]
     unknown = [f"{_name_of(where)}: not known" for where in unknowns if scope.admits(where[1])]
     code = Exit.FOUND if data else Exit.WELL
-    return Answer(data, tuple(lines) or ("nothing is otherwise",), code, (*remarks, *dict.fromkeys(unknown)))
+    return Answer(data, tuple(lines) or ("no differences",), code, (*remarks, *dict.fromkeys(unknown)))
 
 
 def members(old: object, new: object, path: str = "") -> Iterator[tuple[str, object, object]]:
