@@ -15,6 +15,7 @@ from aim_domain.services import SERVICES
 from aim_packaging.alerts import rules
 from aim_packaging.broker import reader, user_of
 from aim_packaging.dashboards import DASHBOARDS, dashboard_json
+from aim_packaging.reference.tables import for_users
 from aim_packaging.reserved import reserved
 from aim_packaging.rules import rules_of
 from aim_packaging.services import definitions
@@ -38,7 +39,7 @@ def schema_json() -> str:
         whole["required"] = sorted(whole["properties"])
     # What others share with a chart through Helm is theirs.
     schema["$defs"]["Global"].update(additionalProperties=True, required=[])
-    return json.dumps(schema, indent=1, sort_keys=True) + "\n"
+    return for_users(json.dumps(schema, indent=1, sort_keys=True)) + "\n"
 
 
 def _sections(values: BaseModel) -> set[str]:
@@ -58,7 +59,7 @@ def _lines(values: BaseModel, indent: str) -> Iterator[str]:
     for name, field in type(values).model_fields.items():
         value, alias = getattr(values, name), field.alias or name
         nested = isinstance(value, BaseModel)
-        meaning = field.description or (nested and type(value).__doc__) or ""
+        meaning = for_users(field.description or (nested and type(value).__doc__) or "")
         gap = "" if indent else "\n"
         yield gap + (f"{indent}# {meaning}\n" if meaning else "")
         if nested:

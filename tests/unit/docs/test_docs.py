@@ -27,7 +27,8 @@ _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
 
 
-CHART_VALUES = yaml.safe_load((ROOT / "deploy/charts/aim-engine/values.yaml").read_text(encoding="utf-8"))
+CHART_FILE = ROOT / "deploy/charts/aim-engine/values.yaml"
+CHART_VALUES = yaml.safe_load(CHART_FILE.read_text(encoding="utf-8"))
 
 
 def merged(base: JsonObject, over: JsonObject) -> JsonObject:
@@ -106,6 +107,17 @@ def test_pages_agree_about_an_object_that_several_show() -> None:
             known = shown.setdefault((one["kind"], metadata.get("namespace", ""), metadata["name"]), {})
             known.setdefault(json.dumps(one.get("spec"), sort_keys=True), {name_of(page): one})
     assert {named: list(specs) for named, specs in shown.items() if len(specs) > 1} == {}
+
+
+_FOR_CONTRIBUTORS = ("architecture.md", "glossary.md", "protocol.md", "adr")
+_REQUIREMENT = re.compile(r"\b[A-Z]{2}-\d{2,}\b")
+
+
+@pytest.mark.parametrize("page", [*FOR_USERS, *sorted((DOCS / "reference").rglob("*.md")), CHART_FILE], ids=name_of)
+def test_no_page_for_users_cites_requirements(page: Path) -> None:
+    if any(part in _FOR_CONTRIBUTORS for part in page.parts):
+        return
+    assert [line for line in _text(page).splitlines() if _REQUIREMENT.search(line)] == []
 
 
 @pytest.mark.parametrize("page", FOR_USERS, ids=name_of)

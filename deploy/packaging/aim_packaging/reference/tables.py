@@ -1,6 +1,15 @@
 """Tables in Markdown."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+_IDS: Final = re.compile(r"\s*\((?:[A-Z]{2}-\d+(?:, | to | and )?)+\)")
+
+
+def for_users(text: str) -> str:
+    """A description without the IDs of requirements, which are for contributors."""
+    return _IDS.sub("", text)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
@@ -17,4 +26,4 @@ def code(text: object) -> str:
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
+    return for_users(text).replace("|", "\\|").replace("\n", " ")
