@@ -19,7 +19,7 @@ from aim_packaging.values import Values, Workload
 from controller_runtime import JsonObject
 from oci_registry.mirrors import parse_registries
 
-PAGES = sorted([ROOT / "README.md", *DOCS.rglob("*.md")])
+PAGES = sorted([ROOT / "README.md", *DOCS.rglob("*.md"), *(ROOT / "examples").rglob("*.md")])
 GROUP = "aim.eai.amd.com/"
 _BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"`[^`\n]*`")
@@ -107,6 +107,21 @@ def test_pages_agree_about_an_object_that_several_show() -> None:
             known = shown.setdefault((one["kind"], metadata.get("namespace", ""), metadata["name"]), {})
             known.setdefault(json.dumps(one.get("spec"), sort_keys=True), {name_of(page): one})
     assert {named: list(specs) for named, specs in shown.items() if len(specs) > 1} == {}
+
+
+EXAMPLES = sorted((ROOT / "examples").glob("*/README.md"))
+
+
+@pytest.mark.parametrize("page", [one for one in EXAMPLES if (one.parent / "values.yaml").exists()], ids=name_of)
+def test_values_of_examples_are_values_of_the_chart(page: Path) -> None:
+    values = yaml.safe_load((page.parent / "values.yaml").read_text("utf-8"))
+    Values.model_validate(merged(CHART_VALUES, values))
+    parse_registries(yaml.safe_dump({"registries": values.get("registries", {})}))
+
+
+def test_the_list_of_examples_has_each() -> None:
+    listed = re.findall(r"\]\(([\w-]+)/README\.md\)", _text(ROOT / "examples" / "README.md"))
+    assert sorted(listed) == [one.parent.name for one in EXAMPLES]
 
 
 _FOR_CONTRIBUTORS = ("architecture.md", "glossary.md", "protocol.md", "adr")

@@ -1,0 +1,36 @@
+"""Each example ends as its page says, after the commands that it shows."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from support.stack import OWN, Platform, status_of
+from support.terminal import Terminal
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted(page.parent for page in (ROOT / "examples").glob("*/README.md"))
+ON_A_CLUSTER = [one for one in EXAMPLES if not (one / "values.yaml").exists()]
+_COMMANDS = re.compile(r"^```\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_EXPECTED = re.compile(r"^## Expected end\n\n```text\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_REMOVED = re.compile(r"^## Remove it\n\n```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("example", ON_A_CLUSTER, ids=lambda one: one.name)
+async def test_an_example_ends_as_its_page_says(platform: Platform, tmp_path: Path, example: Path) -> None:
+    if shutil.which("kubectl") is None:
+        pytest.skip("no kubectl on this machine")
+    page = (example / "README.md").read_text("utf-8")
+    shell = Terminal(platform.stack.kubeconfig, tmp_path)
+    for line in _COMMANDS.findall(page)[0].splitlines():
+        await shell.type(f"cd {ROOT} && {line}")
+    [expected] = _EXPECTED.findall(page)
+    for line in expected.splitlines():
+        kind, named, state = line.split()
+        namespace, name = named.split("/")
+        obj = (await platform.api.get(f"{OWN}/namespaces/{namespace}/{kind.lower()}s/{name}")).body
+        assert status_of(obj) == state
+    [removed] = _REMOVED.findall(page)
+    await shell.type(removed)
