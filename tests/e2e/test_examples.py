@@ -24,13 +24,15 @@ async def test_an_example_ends_as_its_page_says(platform: Platform, tmp_path: Pa
         pytest.skip("no kubectl on this machine")
     page = (example / "README.md").read_text("utf-8")
     shell = Terminal(platform.stack.kubeconfig, tmp_path)
-    for line in _COMMANDS.findall(page)[0].splitlines():
-        await shell.type(f"cd {ROOT} && {line}")
-    [expected] = _EXPECTED.findall(page)
-    for line in expected.splitlines():
-        kind, named, state = line.split()
-        namespace, name = named.split("/")
-        obj = (await platform.api.get(f"{OWN}/namespaces/{namespace}/{kind.lower()}s/{name}")).body
-        assert status_of(obj) == state
-    [removed] = _REMOVED.findall(page)
-    await shell.type(removed)
+    [typed], [expected], [removed] = _COMMANDS.findall(page), _EXPECTED.findall(page), _REMOVED.findall(page)
+    try:
+        for line in typed.splitlines():
+            await shell.type(f"cd {ROOT} && {line}")
+        for line in expected.splitlines():
+            kind, named, state = line.split()
+            namespace, name = named.split("/")
+            obj = (await platform.api.get(f"{OWN}/namespaces/{namespace}/{kind.lower()}s/{name}")).body
+            assert status_of(obj) == state
+    finally:
+        # Other examples need the GPUs.
+        await shell.type(removed)

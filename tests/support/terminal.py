@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import re
+import signal
 import stat
 import sys
 from pathlib import Path
@@ -41,6 +42,7 @@ class Terminal:
         """Run a command line; what it prints."""
         process = await asyncio.create_subprocess_exec(
             *("bash", "-c", command),
+            start_new_session=True,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
@@ -52,8 +54,13 @@ class Terminal:
                 "AIM_EDIT": json.dumps(edit or {}),
             },
         )
-        async with asyncio.timeout(60):
-            out, err = await process.communicate(stdin.encode())
+        try:
+            async with asyncio.timeout(60):
+                out, err = await process.communicate(stdin.encode())
+        finally:
+            if process.returncode is None:
+                # The shell and what it started, such as a kubectl that waits for an hour.
+                os.killpg(process.pid, signal.SIGKILL)
         assert process.returncode == 0, (command, err.decode())
         return out.decode()
 

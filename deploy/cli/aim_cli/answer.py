@@ -7,7 +7,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Final, TypeAlias
 
 from aim_cli.errors import CliError, Exit
@@ -116,8 +116,11 @@ def for_terminal(line: str, width: int, *, colour: bool) -> str:
     return f"\x1b[{_COLOURS[lead]}m{folded}\x1b[0m" if colour else folded
 
 
-def print_answer(answer: Answer, form: Form) -> None:
+def print_answer(answer: Answer, form: Form, *, again: bool = False) -> None:
     """Print an answer.
+
+    Args:
+        again: one was printed before, from which a blank line parts it for people.
 
     Raises:
         TargetError: the JSONPath cannot be applied.
@@ -129,7 +132,8 @@ def print_answer(answer: Answer, form: Form) -> None:
         return
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
     colour = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    for line in (form == Form.WIDE and answer.wide) or answer.lines:
+    lines = (form == Form.WIDE and answer.wide) or answer.lines
+    for line in (*([""] if again else []), *lines):
         print(for_terminal(plain(line), width, colour=colour) if width else plain(line))
 
 
@@ -187,10 +191,8 @@ def answered(ask: Callable[[], Answer], form: Form, *, watch: bool = False) -> E
         try:
             answer = ask()
             if answer.data != known:
-                # A blank line between two answers.
-                gap = ("",) if known is not None else ()
-                known, answer = answer.data, replace(answer, lines=(*gap, *answer.lines))
-                print_answer(answer, form)
+                print_answer(answer, form, again=known is not None)
+                known = answer.data
         except CliError as error:
             complain(f"aim: {error}")
             return error.code

@@ -12,6 +12,7 @@ from support.declarations import definitions
 from support.serving import TEAM, aim_service, config
 
 from aim_cli.parts import PARTS
+from aim_cli.planning import registries
 from aim_cli.planning.registries import ask
 from aim_cli.planning.report import Outcome, outcome
 from aim_cli.planning.sandbox import Sandbox
@@ -23,6 +24,7 @@ from controller_runtime import Category, ClassifiedError, Clients, EffectError, 
 from controller_runtime.testing import NOW
 
 IMAGE = "acme/model:1"
+SILENT = "the registry does not answer"
 
 
 def answering(reason: str, asked: list[str]) -> tuple[ServiceDefinition, ...]:
@@ -30,6 +32,8 @@ def answering(reason: str, asked: list[str]) -> tuple[ServiceDefinition, ...]:
 
     async def inspect(params: InspectionParams) -> ImageLabels:
         asked.append(params.image)
+        if reason == SILENT:
+            await asyncio.Event().wait()
         raise EffectError(ClassifiedError(Category.INFRASTRUCTURE, reason, f"image {params.image}: no"))
 
     async def read(params: SecretsParams) -> SecretVersions:
@@ -70,7 +74,7 @@ def steps_of(sandbox: Sandbox) -> list[str]:
     return [one.what.split()[0] for one in sandbox.steps if one.verb == "ask" and one.service == "discovery"]
 
 
-@pytest.mark.spec("FW-882")
+@pytest.mark.spec("FW-882", "FW-877")
 @pytest.mark.parametrize("reason", ["ImageNotFound", "ImagePullAuthFailure"])
 def test_an_image_that_the_registry_refuses_keeps_the_service_from_running(reason: str) -> None:
     found, remarks, asked, sandbox = plan(reason)
@@ -87,6 +91,15 @@ def test_what_may_go_otherwise_in_the_cluster_decides_nothing(reason: str) -> No
     assert not found.because
     assert remarks == [f"not known: image {IMAGE}: no; asked from this machine"]
     assert (asked, steps_of(sandbox)) == ([IMAGE], ["image-inspection"])
+
+
+@pytest.mark.spec("FW-882")
+def test_a_registry_that_never_answers_ends_the_wait_and_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registries, "_SECONDS", 0.05)
+    found, remarks, _, sandbox = plan(SILENT)
+    assert not found.because
+    assert remarks == ["not known: 1 question to registries had no answer within 0.05 s; try again"]
+    assert steps_of(sandbox) == ["image-inspection"]
 
 
 @pytest.mark.spec("FW-882")

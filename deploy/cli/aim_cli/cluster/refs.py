@@ -61,7 +61,7 @@ class Ref:
         return f"{self.kind.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind.kind} {self.name}"
 
     @property
-    def typed(self) -> str:
+    def argument(self) -> str:
         """For ``-o name``: one word that every command takes (FW-600, FW-880)."""
         return "/".join(filter(None, (self.kind.singular, self.namespace, self.name)))
 

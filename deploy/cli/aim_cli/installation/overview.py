@@ -60,7 +60,7 @@ def overview(cluster: Cluster, namespace: str, now: datetime) -> Answer:
         (*_summary_lines(groups, late, now, most, whole=not unread), *rest)
         for groups, most in ((grouped(concerns), _MOST), ([Group((one,)) for one in concerns], len(concerns)))
     )
-    names = tuple(one.ref.typed for one in concerns)
+    names = tuple(one.ref.argument for one in concerns)
     return Answer(data, lines, Exit.FOUND if serious else Exit.WELL, remarks(cluster), wide, names)
 
 

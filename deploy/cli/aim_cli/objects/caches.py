@@ -50,7 +50,7 @@ def caches(cluster: Cluster, where: Where, now: datetime) -> Answer:
     rows.sort()
     lines = (*columns(_HEADER, [row[: len(_HEADER)] for row in rows]), *limits)
     wide = (*columns(_WIDE_HEADER, rows), *limits)
-    names = tuple(sorted(ref_of(AIM_ARTIFACT, one).typed for one in artifacts))
+    names = tuple(sorted(ref_of(AIM_ARTIFACT, one).argument for one in artifacts))
     return Answer(data, lines or (nothing(AIM_ARTIFACT, where),), remarks=remarks(cluster), wide=wide, names=names)
 
 

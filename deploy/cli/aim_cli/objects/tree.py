@@ -97,7 +97,7 @@ def answer(cluster: Cluster, node: Node | None, root: Ref) -> Answer:
     if node is None:
         require(cluster, str(root))
         return Answer({}, (f"{root} does not exist",), Exit.ABSENT)
-    names = tuple(dict.fromkeys(one.ref.typed for one in node.all))
+    names = tuple(dict.fromkeys(one.ref.argument for one in node.all))
     graph = tuple(dot(node).splitlines())
     return Answer(node.data, tuple(lines_of(node)), remarks=remarks(cluster), names=names, graph=graph)
 

@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Final
 
+from aim_cli.answer import count_of
 from aim_cli.planning.sandbox import Question, Sandbox
 from controller_runtime import FACTS, JsonObject, KubeClient, ServiceDefinition
 from controller_runtime.log.history.facts import Fact
@@ -64,8 +65,12 @@ async def ask(sandbox: Sandbox, connect: Connect, secrets: Collection[tuple[str,
             for definition in sandbox.definitions:
                 wanted = news.get(definition.name, {})
                 asked |= wanted.keys()
-                for fact in await _facts_of(definition, kube, wanted.values()) if wanted else ():
+                found = await _facts_of(definition, kube, wanted.values()) if wanted else []
+                for fact in found:
                     remarks += _take_in(sandbox, definition.name, fact)
+                if missing := len(wanted) - len(found):
+                    what = count_of(missing, "question")
+                    remarks.append(f"not known: {what} to registries had no answer within {_SECONDS:g} s; try again")
         sandbox.run(list(sandbox.touched.values()))
     return remarks
 

@@ -62,7 +62,7 @@ def answer(found: Iterable[Explanation], cluster: Cluster, now: datetime, *, man
     if many:
         counted = f"{len(some) - len(shown)} of {len(some)} have nothing in their way"
         lines, wide = [*lines, counted], [*wide, counted]
-    names = tuple(dict.fromkeys(way[-1].ref.typed for one in shown for way in one.ways))
+    names = tuple(dict.fromkeys(way[-1].ref.argument for one in shown for way in one.ways))
     code = max((one.code for one in shown), default=Exit.WELL)
     data: Data = [data_of(one) for one in shown] if many else data_of(some[0])
     return Answer(data, tuple(lines), code, unread(cluster), tuple(wide), names)
