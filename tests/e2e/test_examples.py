@@ -1,10 +1,10 @@
 """Each example ends as its page says, after the commands that it shows."""
 
-import re
 import shutil
 from pathlib import Path
 
 import pytest
+from support.shown import blocks
 from support.stack import OWN, Platform, status_of
 from support.terminal import Terminal
 
@@ -13,18 +13,15 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted(page.parent for page in (ROOT / "examples").glob("*/README.md"))
 ON_A_CLUSTER = [one for one in EXAMPLES if not (one / "values.yaml").exists()]
-_COMMANDS = re.compile(r"^```\n(.*?)^```", re.MULTILINE | re.DOTALL)
-_EXPECTED = re.compile(r"^## Expected end\n\n```text\n(.*?)^```", re.MULTILINE | re.DOTALL)
-_REMOVED = re.compile(r"^## Remove it\n\n```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.parametrize("example", ON_A_CLUSTER, ids=lambda one: one.name)
 async def test_an_example_ends_as_its_page_says(platform: Platform, tmp_path: Path, example: Path) -> None:
     if shutil.which("kubectl") is None:
         pytest.skip("no kubectl on this machine")
-    page = (example / "README.md").read_text("utf-8")
     shell = Terminal(platform.stack.kubeconfig, tmp_path)
-    [typed], [expected], [removed] = _COMMANDS.findall(page), _EXPECTED.findall(page), _REMOVED.findall(page)
+    shown = dict(blocks(example / "README.md"))
+    typed, expected, removed = shown[""], shown["text"], shown["sh"]
     try:
         for line in typed.splitlines():
             await shell.type(f"cd {ROOT} && {line}")
