@@ -1,7 +1,6 @@
 """N AIMServices at once, until all run; and the same children written by hand, as the floor."""
 
 import asyncio
-import math
 import time
 from collections.abc import Mapping
 from copy import deepcopy
@@ -10,7 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from bench.figures import Figure, median_of, quantile
-from bench.ledger import PER_SERVICE, Cost, Ledger
+from bench.latency import costs_per_service
+from bench.ledger import Cost, Ledger
 from bench.site import IMAGE, WARM, Site, service_body, site
 from bench.surroundings import Surroundings
 from bench.usage import read_cpu
@@ -104,17 +104,7 @@ async def _converge(site: Site, keys: list[Key], beside: Mapping[Cost, int]) -> 
         Figure(subject, "until all run", max(spans), "s"),
         Figure(subject, "until one runs p50", quantile(spans, 0.5), "s"),
         Figure(subject, "machine used by strangers meanwhile", after.strangers_since(before), "%"),
-        *(
-            Figure(
-                subject,
-                f"{cost.value} per service",
-                ledger.total(cost) / size,
-                goal=PER_SERVICE[cost] + math.ceil(beside.get(cost, 0) / size),
-                gate=True,
-                detail=ledger.detail(cost),
-            )
-            for cost in Cost
-        ),
+        *costs_per_service(subject, site.progress, keys, ledger, beside),
         *(
             Figure(subject, f"  CPU per service: {name}", 1000 * spent / size, "ms")
             for name, spent in sorted(used.items(), key=lambda item: -item[1])

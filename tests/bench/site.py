@@ -11,7 +11,7 @@ import aiohttp
 from bench.fakes import fakes
 from bench.ledger import write_count
 from bench.surroundings import ACTOR_DELAY, Surroundings, stack_settings
-from bench.watcher import Arrivals, arrivals, is_running
+from bench.watcher import Arrivals, ProgressReports, arrivals, is_running, progress_reports
 
 from aim_domain import kinds
 from aim_domain.services import SERVICES
@@ -42,12 +42,14 @@ class Site:
     Attributes:
         client: many requests at a time, as many users at once.
         services: watches AIMServices for `Running`.
+        progress: counts what AIMServices report until then.
     """
 
     stack: Stack
     client: KubeClient
     http: aiohttp.ClientSession
     services: Arrivals
+    progress: ProgressReports
 
     async def namespace(self, name: str) -> None:
         """Make a namespace."""
@@ -123,10 +125,11 @@ async def site(
         ) as client,
         aiohttp.ClientSession(trust_env=False, timeout=aiohttp.ClientTimeout(total=5)) as http,
         arrivals(client, kinds.AIM_SERVICE, is_running) as found,
+        progress_reports(client) as progress,
         fakes(client, ACTOR_DELAY) if answered and surroundings is Surroundings.FAKES else nullcontext(),
     ):
         await apply_all(client, read_manifests(demo_files()[:_PLATFORM_FILES]))
-        yield Site(stack, client, http, found)
+        yield Site(stack, client, http, found, progress)
 
 
 @asynccontextmanager

@@ -2,10 +2,12 @@
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
+from aim_domain import kinds
 from aim_local.actors.runtime import Informer
 from controller_runtime import JsonObject, Key, KubeClient
 from controller_runtime.api.kind_name import KindName
@@ -69,16 +71,68 @@ class Arrivals:
 @asynccontextmanager
 async def arrivals(client: KubeClient, kind: KindName, accept: Accept) -> AsyncIterator[Arrivals]:
     """Watch a kind while the context is open; what is there already is known when it is entered."""
-    informer = Informer(client, kind)
     found = Arrivals(accept)
-    informer.listen(lambda key, obj: found.on_change(key, obj, gone=informer.get(key) is None))
+    async with _following(client, kind, found):
+        yield found
+
+
+@asynccontextmanager
+async def _following(client: KubeClient, kind: KindName, observer: "Arrivals | ProgressReports") -> AsyncIterator[None]:
+    informer = Informer(client, kind)
+    informer.listen(lambda key, obj: observer.on_change(key, obj, gone=informer.get(key) is None))
     async with asyncio.TaskGroup() as group:
         following = group.create_task(informer.run())
         try:
             await informer.synced.wait()
-            yield found
+            yield
         finally:
             following.cancel()
+
+
+class ProgressReports:
+    """How often each AIMService reported that something is under way. Made by `progress_reports`.
+
+    A state is reported when it lasts longer than its hold (FW-510), so their number depends on the speed of the machine
+    and is at most that of the states, `STATES`.
+    """
+
+    STATES: Final = 5
+    """Of a service whose cache is ready: no pods, pods pending, pods starting, pods ready, workload ready."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[Key] = Counter()
+        self._last: dict[Key, JsonObject] = {}
+
+    def on_change(self, key: Key, obj: JsonObject, *, gone: bool) -> None:
+        """Take a version."""
+        status = obj.get("status") or {}
+        if not gone and status != self._last.get(key, {}) and _is_progressing(status):
+            self._counts[key] += 1
+        if gone:
+            self._last.pop(key, None)
+        else:
+            self._last[key] = status
+
+    def total(self, keys: Iterable[Key]) -> int:
+        """Reports of some objects together."""
+        return sum(self._counts[key] for key in keys)
+
+    def most(self, keys: Iterable[Key]) -> int:
+        """Reports of the object that made most."""
+        return max((self._counts[key] for key in keys), default=0)
+
+
+@asynccontextmanager
+async def progress_reports(client: KubeClient) -> AsyncIterator[ProgressReports]:
+    """Watch AIMServices while the context is open."""
+    found = ProgressReports()
+    async with _following(client, kinds.AIM_SERVICE, found):
+        yield found
+
+
+def _is_progressing(status: JsonObject) -> bool:
+    ready = next((one for one in status.get("conditions") or () if one["type"] == "Ready"), {})
+    return (ready.get("status"), ready.get("reason")) == ("False", "Progressing")
 
 
 def has_condition(kind: str) -> Accept:
