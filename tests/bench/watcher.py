@@ -131,7 +131,8 @@ async def progress_reports(client: KubeClient) -> AsyncIterator[ProgressReports]
 
 
 def _is_progressing(status: JsonObject) -> bool:
-    ready = next((one for one in status.get("conditions") or () if one["type"] == "Ready"), {})
+    found: list[JsonObject] = [one for one in status.get("conditions") or () if one["type"] == "Ready"]
+    ready = found[0] if found else {}
     return (ready.get("status"), ready.get("reason")) == ("False", "Progressing")
 
 

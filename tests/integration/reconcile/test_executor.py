@@ -411,14 +411,14 @@ async def test_an_event_may_be_about_what_was_deleted_and_only_then(bench: Bench
 @pytest.mark.spec("FW-121")
 async def test_normal_transitions_of_one_pass_are_one_event(bench: Bench) -> None:
     changes = tuple(
-        Event(EventType.NORMAL, reason, "m" * 800, condition=condition, status="True")
+        Event(EventType.NORMAL, reason, "m" * 1000, condition=condition, status="True")
         for condition, reason in (("Ready", "AllComponentsReady"), ("CacheReady", "CacheReady"))
     )
     with capture_logs() as logs:
         await bench.executor.execute(bench.target(), Plan(events=changes))
     [stored] = (await bench.kube.list(EVENT, "default")).items
-    assert (stored["type"], stored["reason"], len(stored["message"])) == ("Normal", "AllComponentsReady", 1024)
-    assert "; CacheReady=True CacheReady: m" in stored["message"]
+    assert (stored["type"], stored["reason"], len(stored["message"])) == ("Normal", "AllComponentsReady", 1018)
+    assert stored["message"].endswith("m (CacheReady=True)")
     assert [line["condition"] for line in logs if "condition" in line] == ["Ready", "CacheReady"]
 
 

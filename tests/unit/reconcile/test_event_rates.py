@@ -71,7 +71,7 @@ def test_normal_transitions_of_one_pass_share_an_event() -> None:
     )
     assert alone == [(event(),), (reported,)]
     one = combined(together)
-    assert (one.reason, one.message) == ("B", "ModelReady=True ModelResolved: m; A=True B: c")
+    assert (one.reason, one.message) == ("B", "c (ModelReady=True)")
 
 
 @pytest.mark.spec("FW-121", "FW-474")
@@ -101,8 +101,8 @@ def test_a_warning_that_is_summed_up_goes_out_once_with_the_reason_of_its_compon
 
 @pytest.mark.spec("FW-121")
 def test_the_reason_of_ready_stands_for_all() -> None:
-    changes = (transition("Ready", "AllComponentsReady"), transition("CacheReady", "CacheReady"))
-    assert combined(changes).reason == "AllComponentsReady"
+    changes = (transition("Ready", "AllComponentsReady", "runs"), transition("CacheReady", "CacheReady"))
+    assert (combined(changes).reason, combined(changes).message) == ("AllComponentsReady", "runs (CacheReady=True)")
 
 
 @pytest.mark.spec("FW-121")

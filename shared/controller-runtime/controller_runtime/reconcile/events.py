@@ -131,7 +131,7 @@ def bundles(events: Iterable[Event]) -> list[tuple[Event, ...]]:
 
 
 def combined(sharing: Sequence[Event]) -> Event:
-    """The Event for transitions of one pass: reason of ``Ready`` or else of the last, all of them in the message.
+    """The Event for transitions of one pass: reason and message of ``Ready`` or else of the last, the others by name.
 
     Those with the same words need them once; it is news when one of them is. Of warnings the reason of a condition that
     sums up says least.
@@ -142,8 +142,9 @@ def combined(sharing: Sequence[Event]) -> Event:
     if len({(event.reason, event.message) for event in sharing}) == 1:
         return min(sharing, key=lambda event: event.standing)
     leading = next((event for event in sharing if event.condition == ParentCondition.READY), sharing[-1])
-    changes = (f"{event.condition}={event.status} {event.reason}: {event.message}" for event in sharing)
-    return replace(leading, message="; ".join(changes))
+    others = ", ".join(f"{event.condition}={event.status}" for event in sharing if event is not leading)
+    # What comes last is cut first: a long message of Ready outweighs the names.
+    return replace(leading, message=f"{leading.message} ({others})")
 
 
 CLUSTER_EVENTS_NAMESPACE: Final = "default"
