@@ -109,6 +109,14 @@ async def test_the_platform_as_pages(platform: Platform) -> None:
             assert answer.status == 400
         assert "qwen" in await console.page("/catalogue?q=qwen")
         assert "MI300X" in await console.page("/capacity")
+        assert "training" not in await console.page("/capacity/others")
+        await platform.namespace("training")
+        asks = {"limits": {"amd.com/gpu": "2"}, "requests": {"amd.com/gpu": "2"}}
+        spec = {"containers": [{"name": "train", "image": "registry.example.com/train:1", "resources": asks}]}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "train"}, "spec": spec}
+        await platform.api.created("/api/v1/namespaces/training/pods", pod)
+        await console.until("/capacity/others", ">training</a>")
+        assert ">training</a>" not in await console.page("/capacity"), "it is not in the event log"
         assert "aimservices" in await console.page("/bus")
         async with console.session.get("/objects/aimservices/console/nobody") as answer:
             assert answer.status == 404

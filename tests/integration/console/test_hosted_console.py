@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from html import escape
 from http.cookies import SimpleCookie
 from pathlib import Path
@@ -393,7 +394,7 @@ async def test_what_is_wrong_with_its_options_is_reported_in_a_line(
     assert "Traceback" not in log
 
 
-@pytest.mark.spec("FW-872")
+@pytest.mark.spec("FW-872", "FW-884")
 async def test_events_and_logs_are_read_as_the_viewer(house: House, ada: Browser, api: RawApi) -> None:
     await api.created("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a"}})
     about = {"apiVersion": "aim.eai.amd.com/v1alpha1", "kind": "AIMService", "namespace": "team-a", "name": "chat"}
@@ -410,6 +411,11 @@ async def test_events_and_logs_are_read_as_the_viewer(house: House, ada: Browser
         200, True, True,
     )  # fmt: skip
     assert "× 3" in found.text
+    seen = {"lastTimestamp": f"{datetime.now(UTC) - timedelta(minutes=30):%Y-%m-%dT%H:%M:%SZ}"}
+    await api.merge("/api/v1/namespaces/team-a/events/chat.1", seen)
+    recent = await ada.get(f"{page}?last=15m")
+    assert ("RouteRemoved" in recent.text, "1 earlier" in recent.text) == (False, True)
+    assert "RouteRemoved" in (await ada.get(f"{page}?last=1h")).text
     assert "It has no pod now." in found.text
     assert (await ada.get("/objects/aimservices/team-b/chat/events")).status == 404
     await ada.log_out()

@@ -28,6 +28,7 @@ from controller_runtime.manager.settings import Address
 TOKEN: Final = "the-token"
 CHAT: Final = "/objects/aimservices/team-a/chat"
 READINGS: Final = (
+    "/capacity/others",
     f"{CHAT}/events",
     f"{CHAT}/story",
     f"{CHAT}/past",
@@ -178,3 +179,9 @@ async def test_without_an_api_server_the_page_of_events_says_so(viewer: aiohttp.
     async with viewer.get(f"{CHAT}/events") as answer:
         assert "Events of AIMService team-a/chat cannot be read" in await answer.text()
         assert answer.status == 200
+
+
+@pytest.mark.spec("FW-883")
+async def test_without_an_api_server_the_pods_of_others_are_not_known(viewer: aiohttp.ClientSession) -> None:
+    async with viewer.get("/capacity/others") as answer:
+        assert (answer.status, "Pods of others cannot be read" in await answer.text()) == (200, True)

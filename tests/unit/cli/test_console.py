@@ -12,6 +12,7 @@ from support.builders import condition, make
 from aim_cli.cluster.refs import KNOWN, JsonObject, Ref
 from aim_cli.console import home_page, pages
 from aim_cli.console.access import NOT_ALLOWED, NOT_PUBLISHED, Access, Rights, Sight, question
+from aim_cli.console.capacity_page import GpuHolder, Others, capacity
 from aim_cli.console.graph import mark_of
 from aim_cli.console.log_pages import changes_since
 from aim_cli.console.newest import visible_rows
@@ -374,11 +375,37 @@ def test_the_catalogue_says_why_a_template_does_not_fit() -> None:
     )  # fmt: skip
     known = Objects((AIM_CLUSTER_MODEL, model), (AIM_CLUSTER_SERVICE_TEMPLATE, template))
     rights = Rights(ALL.everywhere | {AIM_CLUSTER_SERVICE_TEMPLATE.resource})
-    text = render("catalogue.html", FRAME | pages.catalogue(Sight(known, rights), ""))
+    text = render("catalogue.html", FRAME | pages.catalogue(Sight(known, rights), "", NOW))
     assert "NoSuchGpu: no node has MI355X" in text
     assert 'class="sign rest"' in text
-    nothing = render("catalogue.html", FRAME | pages.catalogue(Sight(known, rights), "llama"))
+    nothing = render("catalogue.html", FRAME | pages.catalogue(Sight(known, rights), "llama", NOW))
     assert "No model is called so" in nothing
+
+
+@pytest.mark.spec("FW-884")
+def test_the_catalogue_is_narrowed_to_what_came_or_went_wrong() -> None:
+    def model(name: str, age: int, reported: JsonObject) -> JsonObject:
+        body = make(kinds.AIM_CLUSTER_MODEL, name, spec={"image": f"org/{name}:1"}, status=reported)
+        body["metadata"]["creationTimestamp"] = (NOW - timedelta(minutes=age)).isoformat()
+        return body
+
+    since = (NOW - timedelta(minutes=10)).isoformat()
+    lacking = {**condition("GpuAvailable", False, "NoSuchGpu", "no node has MI355X"), "lastTransitionTime": since}
+    failing = {"status": "NotAvailable", "conditions": [lacking]}
+    old, new = model("old", 5000, {"status": "Ready"}), model("new", 30, {"status": "Ready"})
+    sight = Sight(Objects(*((AIM_CLUSTER_MODEL, one) for one in (old, new, model("wrong", 5000, failing)))), ALL)
+
+    def named(last: str) -> list[str]:
+        return [row.ref.name for row, _ in pages.catalogue(sight, "", NOW, last)["models"]]
+
+    assert named("") == ["old", "new", "wrong"]
+    assert named("1h") == ["new", "wrong"]
+    assert named("15m") == ["wrong"]
+    text = render("catalogue.html", FRAME | pages.catalogue(sight, "w", NOW, "15m"))
+    assert 'href="/catalogue?q=w&amp;last=1h"' in text, "the range keeps the words"
+    assert '<input type="hidden" name="last" value="15m">' in text, "the words keep the range"
+    nothing = render("catalogue.html", FRAME | pages.catalogue(sight, "old", NOW, "15m"))
+    assert "No model is called so and came or went wrong in the last 15m." in nothing
 
 
 @pytest.mark.spec("FW-631")
@@ -427,7 +454,7 @@ def test_pages_call_nothing_missing_that_the_viewer_may_not_list() -> None:
     assert "You may list no AIMService." in text
     assert "No service of what you may list" in text
     nobody = Sight(Objects(), Rights())
-    text = render("catalogue.html", FRAME | pages.catalogue(nobody, "") | {"unasked": nobody.unasked})
+    text = render("catalogue.html", FRAME | pages.catalogue(nobody, "", NOW) | {"unasked": nobody.unasked})
     assert "No model of those that you may list" in text
 
 
@@ -455,18 +482,37 @@ def test_gpus_are_in_use_by_pods_that_have_a_node_by_model_and_by_namespace() ->
         pod("one", "team-a", "a"), pod("two", "team-b", "a"), pod("three", "team-a", "c"), pod("late", "team-b", ""),
     )  # fmt: skip
     sight = Sight(known, Rights(ALL.everywhere | {POD.resource}))
-    found = pages.capacity(sight, NOW)
+    found = capacity(sight, NOW)
     assert found["gpus"] == {"used": 12, "waiting": 4, "total": 24, "nodes": 3}
     assert [(one["model"], one["nodes"], one["used"], one["total"]) for one in found["pools"]] == [
         ("MI300X", 2, 8, 16),
         ("MI355X", 1, 4, 8),
     ]
     assert found["teams"] == [
-        {"namespace": "team-a", "used": 8, "waiting": 0},
-        {"namespace": "team-b", "used": 4, "waiting": 4},
+        {"namespace": "team-a", "used": 8, "others": 0, "waiting": 0},
+        {"namespace": "team-b", "used": 4, "others": 0, "waiting": 4},
     ]
     assert "12 of 24 in use on 3 nodes, 4 more requested" in render("capacity.html", FRAME | found)
     assert home_page.home(sight, home_page.Filter(), NOW)["gpus"] == found["gpus"]
+
+    # A training job beside team-b's service, and one that has no node yet.
+    others = Others((GpuHolder("training", "a", 2), GpuHolder("team-b", "c", 1), GpuHolder("training", "", 8)))
+    found = capacity(sight, NOW, others=others)
+    assert [(one["model"], one["used"], one["others"]) for one in found["pools"]] == [
+        ("MI300X", 8, 2),
+        ("MI355X", 4, 1),
+    ]
+    assert found["teams"] == [
+        {"namespace": "team-a", "used": 8, "others": 0, "waiting": 0},
+        {"namespace": "team-b", "used": 4, "others": 1, "waiting": 4},
+        {"namespace": "training", "used": 0, "others": 2, "waiting": 8},
+    ]
+    text = render("capacity.html", FRAME | found)
+    assert "12 of 24 in use by the platform, 3 by others, on 3 nodes" in text
+    assert 'width="62.5"' in text, "10 of 16 MI300X are taken"
+    refused = render("capacity.html", FRAME | capacity(sight, NOW, others=Others(refused="pods is <forbidden>")))
+    assert "Pods of others cannot be read: pods is &lt;forbidden&gt;" in refused
+    assert "by others<" not in refused
 
 
 @pytest.mark.spec("FW-736")

@@ -5,8 +5,7 @@ from support.asked import Objects
 from support.builders import make, owner
 
 from aim_cli.cluster.refs import JsonObject
-from aim_cli.console import pages
-from aim_cli.console.pages import Volume, volumes
+from aim_cli.console.capacity_page import Volume, capacity, volumes
 from aim_cli.console.templating import render
 from aim_cli.why.holders import holders
 from aim_domain import labels
@@ -82,13 +81,13 @@ def test_volumes_are_sorted_by_what_one_looks_for(order: str, names: list[str]) 
 
 @pytest.mark.spec("FW-672")
 def test_the_page_finds_volumes_and_says_by_what_it_sorts() -> None:
-    content = pages.capacity(KNOWN, NOW, "small", "used")
+    content = capacity(KNOWN, NOW, "small", "used")
     assert (content["found"], [one.artifact.name for one in content["volumes"]]) == (1, ["small"])
     text = render("capacity.html", FRAME | content)
     assert 'aria-sort="descending"><a href="?sort=used&amp;q=small#volumes"' in text
     assert "8Gi of 10Gi" in text
     assert 'href="/objects/aimartifacts/team/small"' in text
-    nothing = render("capacity.html", FRAME | pages.capacity(KNOWN, NOW, "<b>", "size"))
+    nothing = render("capacity.html", FRAME | capacity(KNOWN, NOW, "<b>", "size"))
     assert "No volume is called so" in nothing
     assert "<b>" not in nothing
 
@@ -97,7 +96,7 @@ def test_the_page_finds_volumes_and_says_by_what_it_sorts() -> None:
 def test_a_limit_of_nothing_is_a_limit_and_used_up() -> None:
     namespace = make(NAMESPACE, "team", annotations={labels.ANNOTATION_STORAGE_QUOTA: "0"})
     known = Objects((AIM_ARTIFACT, SMALL), claim(SMALL, "10Gi"), (NAMESPACE, namespace))
-    (reported,) = pages.capacity(known, NOW)["limits"]
+    (reported,) = capacity(known, NOW)["limits"]
     assert reported == {"namespace": "team", "used": "10Gi", "limit": "0", "share": 100}
 
 
@@ -105,5 +104,5 @@ def test_a_limit_of_nothing_is_a_limit_and_used_up() -> None:
 def test_who_looks_for_free_gpus_is_reported_whose_pods_count() -> None:
     reported = {"amd.com/gpu.device-id": "74a1"}
     node = make(NODE, "n", labels=reported, spec={}, status={"allocatable": {"amd.com/gpu": "8"}})
-    text = render("capacity.html", FRAME | pages.capacity(Objects((NODE, node)), NOW))
+    text = render("capacity.html", FRAME | capacity(Objects((NODE, node)), NOW))
     assert "By pods of the platform." in text

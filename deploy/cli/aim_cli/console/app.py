@@ -22,6 +22,7 @@ from aim_cli.cluster.refs import KNOWN, JsonObject
 from aim_cli.console import decision, events_page, home_page, log_pages, pages, past
 from aim_cli.console.access import Sight
 from aim_cli.console.bus_page import bus_page
+from aim_cli.console.capacity_page import Others, capacity, others_of
 from aim_cli.console.login import HEADERS, Door, Viewer
 from aim_cli.console.mirror import OBJECT_PARTS, Mirror
 from aim_cli.console.newest import Newest, visible_rows
@@ -29,7 +30,6 @@ from aim_cli.console.templating import render
 from aim_cli.console.tokens import READINGS, STREAMS, Places
 from aim_cli.errors import CliError, TargetError
 from aim_cli.log.targets import Target, target_of
-from aim_cli.units import moment
 from aim_domain.kind_names import NODE
 from controller_runtime import KubeError
 from controller_runtime.log.broker.address import BusError
@@ -42,6 +42,7 @@ _KINDS: Final = tuple(kind for kind in KNOWN if any(part.kind.resource == kind.r
 _BUSY: Final = "as many pages are being made from the event log as can be at once; try again in a moment"
 
 Handler = Callable[[Request, Sight], Awaitable[Response]]
+AskingHandler = Callable[[Request, Sight, Viewer], Awaitable[Response]]
 
 
 @dataclass(slots=True)
@@ -69,10 +70,11 @@ class Console:
             Route("/", self._guarded(self._home)),
             Route("/catalogue", self._guarded(self._catalogue)),
             Route("/capacity", self._guarded(self._capacity)),
+            Route("/capacity/others", self._asking(self._capacity_of_all)),
             Route("/bus", self._guarded(self._bus)),
             Route("/bus/holes", self._reading(self._bus)),
             Route(about, self._guarded(self._object)),
-            Route(f"{about}/events", self._events),
+            Route(f"{about}/events", self._asking(self._events)),
             Route(f"{about}/story", self._reading(self._story)),
             Route(f"{about}/past", self._reading(self._past)),
             Route(f"{about}/replay", self._reading(self._replay)),
@@ -107,6 +109,17 @@ class Console:
 
         return handle
 
+    def _asking(self, handler: AskingHandler) -> Callable[[Request], Awaitable[Response]]:
+        """For pages that ask the API server as the viewer, of which a few are made at once (FW-682)."""
+
+        async def handle(request: Request) -> Response:
+            viewer = await self.door.admit(request)
+            if isinstance(viewer, Response):
+                return viewer
+            return await self._in_turn(lambda request, sight: handler(request, sight, viewer), request, viewer)
+
+        return handle
+
     async def _in_turn(self, handler: Handler, request: Request, viewer: Viewer) -> Response:
         if not self.readings.take(viewer.person):
             return _page("trouble.html", self._frame("", trouble=_BUSY), 429, {"retry-after": "1"})
@@ -138,13 +151,16 @@ class Console:
         return _page("home.html", self._frame("home", sight) | found | {"decided": decided, "stale": self.mirror.stale})
 
     async def _catalogue(self, request: Request, sight: Sight) -> Response:
-        found = pages.catalogue(sight, request.query_params.get("q", ""))
+        found = pages.catalogue(sight, request.query_params.get("q", ""), _now(), _last(request))
         return _page("catalogue.html", self._frame("catalogue", sight) | found)
 
-    async def _capacity(self, request: Request, sight: Sight) -> Response:
+    async def _capacity(self, request: Request, sight: Sight, others: Others | None = None) -> Response:
         about = request.query_params
-        found = pages.capacity(sight, _now(), about.get("q", ""), about.get("sort", ""))
+        found = capacity(sight, _now(), about.get("q", ""), about.get("sort", ""), others)
         return _page("capacity.html", self._frame("capacity", sight) | found)
+
+    async def _capacity_of_all(self, request: Request, sight: Sight, viewer: Viewer) -> Response:
+        return await self._capacity(request, sight, await others_of(viewer.client(), sight))
 
     async def _bus(self, request: Request, sight: Sight) -> Response:
         # A viewer who may list nodes runs the cluster; the others see their namespaces, not of its broker.
@@ -161,29 +177,22 @@ class Console:
             return _missing(self._frame("", sight), request)
         return _page("object.html", self._frame("", sight) | found | {"up": request.url.path})
 
-    async def _events(self, request: Request) -> Response:
-        viewer = await self.door.admit(request)
-        if isinstance(viewer, Response):
-            return viewer
-
-        async def handle(request: Request, sight: Sight) -> Response:
-            ref = pages.ref_at(**request.path_params)
-            found = None if ref is None else await events_page.events_page(viewer.client(), sight, ref, _now())
-            if found is None:
-                return _missing(self._frame("", sight), request)
-            return _page("events.html", self._frame("", sight) | found | {"up": _above(request)})
-
-        return await self._in_turn(handle, request, viewer)
+    async def _events(self, request: Request, sight: Sight, viewer: Viewer) -> Response:
+        ref = pages.ref_at(**request.path_params)
+        found = None
+        if ref is not None:
+            found = await events_page.events_page(viewer.client(), sight, ref, _now(), _last(request))
+        if found is None:
+            return _missing(self._frame("", sight), request)
+        return _page("events.html", self._frame("", sight) | found | {"up": _above(request)})
 
     async def _story(self, request: Request, sight: Sight) -> Response:
         wanted = _target(request, sight)
         if wanted is None:
             return _missing(self._frame("", sight), request)
-        last = request.query_params.get("last", "")
-        last = last if last in home_page.RANGES else ""
-        since = moment(last, _now()) if last else None
-        found = await past.story(self.mirror.history, wanted, sight.rights, since)
-        found |= {"title": str(wanted), "up": _above(request), "last": last, "ranges": home_page.RANGES}
+        last = _last(request)
+        found = await past.story(self.mirror.history, wanted, sight.rights, pages.since(last, _now()))
+        found |= {"title": str(wanted), "up": _above(request), "last": last, "ranges_of": pages.RANGES}
         return _page("story.html", self._frame("", sight) | found)
 
     async def _past(self, request: Request, sight: Sight) -> Response:
@@ -287,6 +296,12 @@ def _target(request: Request, sight: Sight) -> Target | None:
     if ref is None or not sight.rights.admits(ref.kind.resource, ref.namespace):
         return None
     return target_of(ref)
+
+
+def _last(request: Request) -> str:
+    """The range of time that an address asks for, one of `RANGES`; empty for all."""
+    last = request.query_params.get("last", "")
+    return last if last in pages.RANGES else ""
 
 
 def _above(request: Request) -> str:

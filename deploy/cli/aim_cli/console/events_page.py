@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from aim_cli.cluster.refs import Cluster, JsonObject, Ref
-from aim_cli.console.pages import href
+from aim_cli.console.pages import RANGES, href, since
 from aim_cli.errors import UnreachableError
 from aim_cli.objects.tree import Node
 from aim_cli.objects.tree import tree as grown
@@ -88,9 +88,16 @@ def _has_completed(status: JsonObject) -> bool:
 
 
 async def events_page(
-    client: AbstractAsyncContextManager[KubeClient], cluster: Cluster, ref: Ref, now: datetime
+    client: AbstractAsyncContextManager[KubeClient],
+    cluster: Cluster,
+    ref: Ref,
+    now: datetime,
+    last: str = "",
 ) -> JsonObject | None:
     """The content; ``None`` if there is no such object. What the API server refuses is reported in its place.
+
+    Args:
+        last: the range of time, one of `RANGES`, in which an Event was last seen; empty for all.
 
     Raises:
         KubeError: there is no way to the API server as this viewer.
@@ -108,9 +115,14 @@ async def events_page(
     except TimeoutError:
         raise UnreachableError(f"the API server does not answer within {_SECONDS:g} s; try again") from None
     found, refused = events
+    begun = since(last, now)
+    shown = [one for one in found if begun is None or _seen_since(one, begun)]
     return {
         "ref": ref,
-        "events": [_event_data(one, now) for one in sorted(found, key=last_seen, reverse=True)],
+        "events": [_event_data(one, now) for one in sorted(shown, key=last_seen, reverse=True)],
+        "earlier": len(found) - len(shown),
+        "last": last,
+        "ranges_of": RANGES,
         "refused": refused,
         "logs": logs,
         "silent": len(speakers) - len(logs),
@@ -150,6 +162,14 @@ async def _logs(kube: KubeClient, speakers: Iterable[Container]) -> list[JsonObj
         return {**known, "lines": text.splitlines()}
 
     return list(await asyncio.gather(*(log_of(one) for one in speakers)))
+
+
+def _seen_since(event: JsonObject, begun: datetime) -> bool:
+    """Whether it was last seen later; one that says no time may have been."""
+    try:
+        return datetime.fromisoformat(last_seen(event)) >= begun
+    except (TypeError, ValueError):
+        return True
 
 
 def _message(error: Exception) -> str:

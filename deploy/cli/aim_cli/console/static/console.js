@@ -139,8 +139,8 @@ document.addEventListener("input", (event) => {
 });
 document.addEventListener("change", (event) => { if (event.target.type === "range") { travel(event.target); } });
 
-// What reads the log shows the moment of the request.
-if (!/\/(events|story|past|replay|holes)(\/|$)/.test(location.pathname)) {
+// What reads the log or asks the API server shows the moment of the request.
+if (!/\/(events|others|story|past|replay|holes)(\/|$)/.test(location.pathname)) {
   const news = new EventSource("/live");
   let known = null;
   news.onopen = tell;
