@@ -8,6 +8,7 @@ from typing import Final
 
 from support.builders import RUNNING_REQUESTS
 
+from aim_domain import labels
 from controller_runtime import JsonObject
 
 IMAGE: Final = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"
@@ -30,14 +31,16 @@ class Failure:
         breaks: manifests that are applied once the service runs.
         environment: `local.aim/fail` of the namespace; taken back when the remedy is typed, as its words ask for.
         annotations: others of the namespace.
-        paused: the AIMService is created with the annotation that pauses it.
+        own: annotations of the AIMService.
         edit: what a user changes in the editor that the command opens, as a merge patch.
         values: what a user writes instead of the placeholders of the command.
         after: the spec with which the AIMService is created again.
+        neighbour: the spec of a service of the same name in the namespace `{ns}-b`, which runs before.
         heals: manifests that are applied before the command, as its words ask for.
         then: manifests that are applied after the command.
         plan: words of what `aim plan` says of the AIMService before it is applied; empty where that cannot be foreseen.
         registries: `aim plan --registries` foresees it.
+        real: only a real API server refuses it.
         simulated: a simulated scheduler does it on demand; tests/real/test_real_refused_pods.py has the real one do it.
     """
 
@@ -50,14 +53,16 @@ class Failure:
     breaks: str = ""
     environment: str = ""
     annotations: dict[str, str] = field(default_factory=dict)
-    paused: bool = False
+    own: dict[str, str] = field(default_factory=dict)
     edit: JsonObject | None = None
     values: dict[str, str] = field(default_factory=dict)
     after: JsonObject | None = None
+    neighbour: JsonObject | None = None
     heals: str = ""
     then: str = ""
     plan: str = ""
     registries: bool = False
+    real: bool = False
     simulated: bool = False
 
 
@@ -128,6 +133,34 @@ spec: {spec}
 """
 
 
+def quota(name: str, resource: str, hard: str) -> str:
+    """A ResourceQuota of the namespace."""
+    return f"""
+apiVersion: v1
+kind: ResourceQuota
+metadata: {{name: {name}}}
+spec: {{hard: {{{resource}: {hard}}}}}
+"""
+
+
+POLICY: Final = """
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: gallery}
+spec:
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [serving.kserve.io], apiVersions: ["*"], operations: [CREATE], resources: [inferenceservices]}
+  validations: [{expression: "false", message: only the platform team creates these}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: gallery}
+spec:
+  policyName: gallery
+  validationActions: [Deny]
+  matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: "{ns}"}}}
+"""
 TEMPLATE: Final = """
 apiVersion: aim.eai.amd.com/v1alpha1
 kind: AIMServiceTemplate
@@ -252,8 +285,15 @@ FAILURES: Final[dict[str, Failure]] = {
         ("AIMService", "Paused"),
         "",
         "kubectl annotate aimservice chat -n {ns}",
-        paused=True,
+        own={labels.ANNOTATION_PAUSED: labels.TRUE},
         plan="Paused: nothing is decided about it",
+    ),
+    "dry-run": Failure(
+        "the AIMService is only planned",
+        ("AIMService", "DryRun"),
+        "the plan is in ConfigMap chat-plan",
+        "kubectl annotate aimservice chat -n {ns} aim.eai.amd.com/dry-run-",
+        own={labels.ANNOTATION_DRY_RUN: "plan"},
     ),
     "template-without-model": Failure(
         "the model of a user's own template does not exist",
@@ -648,6 +688,17 @@ FAILURES: Final[dict[str, Failure]] = {
         edit={"spec": {"routing": {"pathTemplate": None}}},
         plan="contains the paths of other namespaces",
     ),
+    "path-taken": Failure(
+        "another namespace has the path",
+        ("AIMService", "PathConflict"),
+        "which has it; choose another pathTemplate",
+        EDIT,
+        routed(pathTemplate="/team/chat"),
+        before=gateway().replace("port: 80}", "port: 80, allowedRoutes: {namespaces: {from: All}}}"),
+        neighbour=routed(pathTemplate="/team/chat"),
+        edit={"spec": {"routing": {"pathTemplate": None}}},
+        plan="which has it",
+    ),
     "config-timeout": Failure(
         "a runtime config has a value that cannot be used",
         ("AIMService", "InvalidSpec"),
@@ -656,6 +707,78 @@ FAILURES: Final[dict[str, Failure]] = {
         before=config("{routing: {enabled: true, requestTimeout: 5q}}"),
         edit={"spec": {"routing": {"requestTimeout": "30s"}}},
         plan="is not a duration",
+    ),
+    # What admission refuses
+    "service-account": Failure(
+        "the service account does not exist",
+        ("AIMService", "FailedCreate"),
+        'serviceaccount "runner" not found',
+        "kubectl create serviceaccount runner -n {ns}",
+        good(serviceAccountName="runner"),
+        plan="ServiceAccount",
+        real=True,
+    ),
+    "priority-class": Failure(
+        "the priority class does not exist",
+        ("AIMService", "FailedCreate"),
+        "no PriorityClass with name gallery was found",
+        "kubectl create priorityclass gallery --value=VALUE",
+        before=config("{predictors: {priorityClassName: gallery}}"),
+        values={"VALUE": "1000"},
+        plan="PriorityClass gallery",
+        real=True,
+    ),
+    "quota-gpus": Failure(
+        "a quota of the namespace has no GPU left",
+        ("AIMService", "FailedCreate"),
+        "exceeded quota: gpus",
+        "kubectl edit resourcequota gpus -n {ns}",
+        before=quota("gpus", "requests.amd.com/gpu", "0"),
+        edit={"spec": {"hard": {"requests.amd.com/gpu": "8"}}},
+        real=True,
+    ),
+    "quota-storage": Failure(
+        "a quota of the namespace has no room for the volume",
+        ("AIMArtifact", "InfrastructureError"),
+        "exceeded quota: storage",
+        "kubectl edit resourcequota storage -n {ns}",
+        before=quota("storage", "requests.storage", "1Gi"),
+        edit={"spec": {"hard": {"requests.storage": "1Ti"}}},
+        real=True,
+    ),
+    "limit-range": Failure(
+        "a LimitRange is below what a pod asks for",
+        ("Event", "FailedCreate"),
+        "maximum cpu usage per Container is 2",
+        "kubectl edit limitrange -n {ns}",
+        before="""
+apiVersion: v1
+kind: LimitRange
+metadata: {name: small}
+spec: {limits: [{type: Container, max: {cpu: 2}}]}
+""",
+        edit={"spec": {"limits": [{"type": "Container", "max": {"cpu": "64"}}]}},
+        real=True,
+    ),
+    "policy": Failure(
+        "an admission policy denies the InferenceService",
+        ("AIMService", "InvalidSpec"),
+        "only the platform team creates these",
+        "kubectl edit validatingadmissionpolicybinding gallery",
+        before=POLICY,
+        edit={
+            "spec": {"matchResources": {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "none"}}}}
+        },
+        real=True,
+    ),
+    "node-selector": Failure(
+        "no node has the labels that the runtime config asks for",
+        ("Pod", "Unschedulable"),
+        "didn't match Pod's node affinity/selector",
+        "kubectl label node NODE KEY=VALUE",
+        before=config("{predictors: {nodeSelector: {pool: gallery}}}"),
+        values={"NODE": "--all", "KEY=VALUE": "pool=gallery"},
+        real=True,
     ),
     # Autoscaling
     "metrics": Failure(

@@ -3,7 +3,9 @@
 import asyncio
 import re
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 import yaml
@@ -11,22 +13,20 @@ from support.said import Said, why
 from support.stack import CLUSTER, Platform
 from support.terminal import Terminal, command_in
 
-from aim_domain import labels
 from aim_local.stack import ClusterKind
 from controller_runtime import JsonObject, dumps, loads
 from gallery.failures import FAILURES, Failure
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-NAMES = [name for name, one in FAILURES.items() if CLUSTER is ClusterKind.EMBEDDED or not one.simulated]
+NAMES = [name for name, one in FAILURES.items() if not (one.real if CLUSTER is ClusterKind.EMBEDDED else one.simulated)]
 
 
-def service(spec: JsonObject, *, paused: bool = False) -> str:
-    annotations = {labels.ANNOTATION_PAUSED: labels.TRUE} if paused else {}
+def service(spec: JsonObject, annotations: Mapping[str, str] = MappingProxyType({})) -> str:
     body = {
         "apiVersion": "aim.eai.amd.com/v1alpha1",
         "kind": "AIMService",
-        "metadata": {"name": "chat", "annotations": annotations},
+        "metadata": {"name": "chat", "annotations": dict(annotations)},
         "spec": spec,
     }
     return yaml.safe_dump(body)
@@ -64,6 +64,16 @@ async def nothing_is_in_the_way(platform: Platform, namespace: str) -> None:
     pytest.fail("\n".join(said.lines))
 
 
+async def settle_neighbour(platform: Platform, shell: Terminal, namespace: str, failure: Failure) -> None:
+    """Have the service of the namespace beside it running."""
+    if failure.neighbour is None:
+        return
+    beside = f"{namespace}-b"
+    await platform.namespace(beside)
+    await shell.apply(beside, service(failure.neighbour).replace("{ns}", namespace))
+    await platform.running(f"/apis/aim.eai.amd.com/v1alpha1/namespaces/{beside}/aimservices/chat", 60)
+
+
 def ready_message(service: JsonObject) -> str:
     conditions = (service.get("status") or {}).get("conditions") or ()
     return next((str(one["message"]) for one in conditions if one["type"] == "Ready"), "")
@@ -79,7 +89,8 @@ async def test_the_cause_is_named_and_the_remedy_works(platform: Platform, tmp_p
     fail = {"local.aim/fail": failure.environment} if failure.environment else {}
     await platform.namespace(namespace, **fail, **failure.annotations)
     await shell.apply(namespace, failure.before)
-    await shell.apply(namespace, service(failure.spec, paused=failure.paused))
+    await settle_neighbour(platform, shell, namespace, failure)
+    await shell.apply(namespace, service(failure.spec, failure.own))
     path = f"/apis/aim.eai.amd.com/v1alpha1/namespaces/{namespace}/aimservices/chat"
 
     if failure.breaks:
@@ -111,7 +122,8 @@ async def test_what_can_be_foreseen_is_planned(platform: Platform, tmp_path: Pat
     shell = Terminal(platform.stack.kubeconfig, tmp_path)
     await platform.namespace(namespace, **failure.annotations)
     await shell.apply(namespace, failure.before)
-    manifest = service(failure.spec, paused=failure.paused).replace("{ns}", namespace)
+    await settle_neighbour(platform, shell, namespace, failure)
+    manifest = service(failure.spec, failure.own).replace("{ns}", namespace)
     where = f"-n {namespace} --nats-url {platform.stack.nats_url}"
     # The services of this platform find their registry in the same way.
     registry = f"AIM_DOCKER_REGISTRY_URL={platform.stack.registry_url} AIM_REGISTRY_ALLOWED_NETWORKS=127.0.0.0/8"

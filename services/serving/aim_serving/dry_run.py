@@ -45,6 +45,16 @@ def dry_run_condition(service: AIMService) -> tuple[Desired, ...]:
     return (condition(DRY_RUN, True, "PlanOnly", message),)
 
 
+def waiting_for_user(service: AIMService, *, running: bool) -> tuple[str, str] | None:
+    """Reason and message of ``Ready`` of a service that is not made for a dry run, instead of what it waits for."""
+    if running or not is_dry_run(service):
+        return None
+    return (
+        DRY_RUN,
+        f"{labels.ANNOTATION_DRY_RUN} is set, so nothing is created; the plan is in ConfigMap {plan_name(service)}",
+    )
+
+
 def report_instead(view: View, service: AIMService, plan: Plan) -> Plan:
     """The plan in words; of its effects only those remain that read."""
     text = "\n".join(_lines(view, plan)) or "nothing"

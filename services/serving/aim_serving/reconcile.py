@@ -20,7 +20,7 @@ from aim_domain.naming import optional_label_value
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACTS, NAMESPACES
 from aim_serving.autoscaling import awakening, scaler_removal
 from aim_serving.containers import contradiction
-from aim_serving.dry_run import dry_run_condition, former_plan, is_dry_run, report_instead
+from aim_serving.dry_run import dry_run_condition, former_plan, is_dry_run, report_instead, waiting_for_user
 from aim_serving.inference_service import (
     ModelPart,
     asked_for,
@@ -343,6 +343,7 @@ def judge(view: View, service: AIMService, seen: Situation, wanted: WantedChildr
         now=now,
         errors=seen.faults,
         extra=(*replicas_in_effect(service.spec), *autoscaling_in_effect(service.spec), *dry_run_condition(service)),
+        progressing=waiting_for_user(service, running=seen.running is not None),
         failure=view.failure,
         created=service.metadata.creation_timestamp if _is_sought(components) and not reported_anyway else None,
     )

@@ -193,7 +193,7 @@ def test_what_a_write_was_answered_comes_before_what_does_not_exist_yet() -> Non
     artifact["status"]["conditions"].append(condition("DependenciesReachable", False, "InfrastructureError", words))
     reported = lines(Objects((kinds.AIM_ARTIFACT, artifact)), kinds.AIM_ARTIFACT, "weights")
     assert words in reported[1]
-    assert reported[2] == "do      raise the quota, or delete what counts: kubectl describe resourcequota -n team"
+    assert reported[2] == "do      raise the quota, or delete what counts: kubectl edit resourcequota team -n team"
     # A summary that repeats a component's words is left out as before.
     artifact["status"]["conditions"][-1]["message"] = "CachePvcReady is not yet"
     assert [one.condition for one in blockers_of(kinds.AIM_ARTIFACT, artifact)] == ["CachePvcReady"]
@@ -749,6 +749,37 @@ def test_only_an_artifact_that_is_made_again_is_deleted_for_its_storage_class(ma
 def test_no_command_holds_words_that_a_tenant_chose(chosen: str, reason: str, message: str) -> None:
     blocker = Blocker("", reason, message.format(chosen), service="aimservice chat -n team")
     assert chosen not in remedy_of(Link(Ref(POD, TEAM, "p"), blocker))
+
+
+@pytest.mark.spec("FW-551", "FW-867")
+@pytest.mark.parametrize(
+    ("message", "command"),
+    [
+        (
+            'pods "p-" is forbidden: error looking up service account team/runner: serviceaccount "runner" not found',
+            "kubectl create serviceaccount runner -n team",
+        ),
+        (
+            'pods "p-" is forbidden: no PriorityClass with name high was found',
+            "kubectl create priorityclass high --value=VALUE",
+        ),
+        (
+            'pods "p" is forbidden: maximum cpu usage per Container is 2, but limit is 4',
+            "kubectl edit limitrange -n team",
+        ),
+        ('pods "p" is forbidden: exceeded quota: gpus, requested: a=1', "kubectl edit resourcequota gpus -n team"),
+        (
+            "x is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no",
+            "kubectl edit validatingadmissionpolicybinding b",
+        ),
+    ],
+)
+def test_what_admission_refuses_leads_to_what_it_misses(message: str, command: str) -> None:
+    def advice(reason: str) -> str:
+        return remedy_of(Link(Ref(kinds.AIM_SERVICE, TEAM, "chat"), Blocker("", reason, message)))
+
+    assert advice("FailedCreate").endswith(f": {command}")
+    assert command not in advice("PodFailed"), "a log may quote these words"
 
 
 @pytest.mark.spec("FW-867")

@@ -56,6 +56,16 @@ def parsed(code: int, reason: str, message: str = "", **details: Any) -> ApiErro
             parsed(403, "Forbidden", 'admission webhook "isvc" denied the request: no'),
             {"is_admission_denial"},
         ),
+        (parsed(400, "BadRequest", 'admission webhook "kyverno" denied the request: no'), {"is_admission_denial"}),
+        (
+            parsed(
+                422,
+                "Invalid",
+                "x is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no",
+                causes=[{"message": "no"}],
+            ),
+            {"is_admission_denial"},
+        ),
         (parsed(403, "Forbidden", "cannot list"), set()),
         (
             parsed(500, "InternalError", "failed to create typed patch object (a/b): .spec.x: no field"),

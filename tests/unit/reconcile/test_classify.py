@@ -23,6 +23,11 @@ TERMINATING = ApiError("POST /x", 403, "Forbidden", "no", causes=(StatusCause("N
         (api(500, message="failed to create typed patch object (x)"), Category.INVALID_SPEC, "InvalidSpec"),
         (api(403, message='admission webhook "x" denied the request: y'), Category.INVALID_SPEC, "AdmissionDenied"),
         (
+            api(422, message="ValidatingAdmissionPolicy 'p' with binding 'b' denied request: y"),
+            Category.INVALID_SPEC,
+            "AdmissionDenied",
+        ),
+        (
             api(403, message='c "x" is forbidden: create not allowed while custom resource definition is terminating'),
             Category.INFRASTRUCTURE,
             "NotFound",

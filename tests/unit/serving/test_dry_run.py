@@ -56,6 +56,9 @@ def test_what_would_be_made() -> None:
     assert reported(wanted) == "create InferenceService ml-team/qwen-chat-a04542d9"
     assert "does not exist yet" in message_of(wanted, "InferenceServiceReady")
     assert overall(wanted) == "Starting"
+    for one in (plan, wanted):
+        assert condition_of(one, "Ready") == ("False", "DryRun")
+        assert NAME in message_of(one, "Ready")
 
 
 @pytest.mark.spec("SV-271")

@@ -6,7 +6,17 @@ from typing import Final
 
 from aim_cli.cluster.refs import Cluster, JsonObject, Ref
 from aim_cli.planning.sandbox import Sandbox
-from aim_domain.kind_names import CONFIG_MAP, GATEWAY, HTTP_ROUTE, OWN, SECRET, KindName
+from aim_domain.kind_names import (
+    AIM_CLUSTER_RUNTIME_CONFIG,
+    AIM_RUNTIME_CONFIG,
+    AIM_SERVICE,
+    CONFIG_MAP,
+    GATEWAY,
+    HTTP_ROUTE,
+    OWN,
+    SECRET,
+    KindName,
+)
 
 SERVICE_ACCOUNT: Final = KindName("", "v1", "ServiceAccount", "serviceaccounts")
 STORAGE_CLASS: Final = KindName("storage.k8s.io", "v1", "StorageClass", "storageclasses", False)
@@ -125,16 +135,28 @@ def missing(cluster: Cluster, sandbox: Sandbox, beside: Iterable[JsonObject]) ->
     """
     given = {(str(obj.get("kind")), obj["metadata"]["namespace"], obj["metadata"]["name"]): obj for obj in beside}
     own = {kind.resource: kind for kind in (*OWN, HTTP_ROUTE)}
-    found: dict[tuple[Ref, str], Missing] = {}
+    specs: dict[Ref, JsonObject] = {}
     for (part, key), where in sandbox.touched.items():
         kind = own.get(where.part.kind.resource)
         obj = sandbox.objects.get((part, key))
-        if kind is None or obj is None:
-            continue
-        for one in references_of(Ref(kind, key.namespace, key.name), obj.get("spec") or {}):
+        if kind is not None and obj is not None:
+            specs[Ref(kind, key.namespace, key.name)] = obj.get("spec") or {}
+    configs = {ref: spec for by, named in specs.items() for ref, spec in _pods_by_config(cluster, by, named)}
+    found: dict[tuple[Ref, str], Missing] = {}
+    for by, spec in (configs | specs).items():
+        for one in references_of(by, spec):
             if (one.to, one.key) not in found and (lacking := _lacking(cluster, one, given)) is not None:
                 found[one.to, one.key] = lacking
     return list(found.values())
+
+
+def _pods_by_config(cluster: Cluster, by: Ref, spec: JsonObject) -> Iterator[tuple[Ref, JsonObject]]:
+    """What the runtime configs of a planned service say of its pods and Jobs."""
+    name = str(spec.get("runtimeConfigName") or "default")
+    for ref in (Ref(AIM_RUNTIME_CONFIG, by.namespace, name), Ref(AIM_CLUSTER_RUNTIME_CONFIG, "", name)):
+        config = cluster.find(ref) if by.namespace and by.kind == AIM_SERVICE else None
+        if config is not None:
+            yield ref, {part: (config.get("spec") or {}).get(part) for part in ("predictors", "jobs")}
 
 
 def _lacking(cluster: Cluster, reference: Reference, given: dict[tuple[str, str, str], JsonObject]) -> Missing | None:

@@ -42,6 +42,7 @@ _MANAGERS: Final = "aim-"
 _KUBELET: Final = "kubelet"
 _REPORTED_ABOVE: Final = frozenset({"PodFailed"})
 """Ends of a pod of which its owner says more, with what the container printed."""
+_DRY_RUN: Final = "DryRun"
 _UNBOUND: Final = re.compile(r"unbound immediate PersistentVolumeClaims|available persistent volumes to bind")
 """What the scheduler says of a pod whose claim has no volume."""
 
@@ -168,7 +169,7 @@ def _unrepeated(untrue: list[JsonObject], telling: list[JsonObject]) -> list[Jso
 
 
 def _held_up(obj: JsonObject) -> Iterable[Blocker]:
-    """What no condition tells: that it is going, or that it is paused."""
+    """What no component tells: that it is going, is paused, or is only planned."""
     metadata = obj["metadata"]
     if _is_deleting(obj):
         waits = ", ".join(metadata.get("finalizers") or ()) or "nothing more"
@@ -177,6 +178,10 @@ def _held_up(obj: JsonObject) -> Iterable[Blocker]:
         )
     if (metadata.get("annotations") or {}).get(labels.ANNOTATION_PAUSED) == labels.TRUE:
         yield Blocker("", "Paused", f"nothing is decided about it while {labels.ANNOTATION_PAUSED} is true")
+    ready = next((one for one in _conditions(obj) if one["type"] == _READY), {})
+    if ready.get("reason") == _DRY_RUN:
+        since = ready.get("lastTransitionTime") or ""
+        yield Blocker(_READY, _DRY_RUN, ready.get("message") or "", since=since, who=_manager_of(obj, _READY))
 
 
 def _is_deleting(obj: JsonObject) -> bool:

@@ -90,6 +90,7 @@ REMEDIES: Final[Mapping[str, str]] = MappingProxyType(
         "FailedMount": "see whether volume and node fit: kubectl describe {what}",
         "NoController": "see whether a controller serves the class: kubectl get gatewayclasses",
         "Paused": f"resume reconciliation: kubectl annotate {{what}} {labels.ANNOTATION_PAUSED}-",
+        "DryRun": f"have the plan carried out: kubectl annotate {{what}} {labels.ANNOTATION_DRY_RUN}-",
         "WaitingForEviction": "wait for what is being deleted: kubectl get aimartifacts -A",
         "NoStatus": "see whether its service runs: kubectl get pods -A -l app.kubernetes.io/part-of=aim-engine",
     }
@@ -231,6 +232,12 @@ _BY_WORDS: Final = (
         re.compile(r"^(?!.*Insufficient).*untolerated taint \{(?!node-role\.kubernetes\.io/)", re.DOTALL),
         "set jobs.tolerations or predictors.tolerations of the runtime config: kubectl describe {what}",
     ),
+    Words(
+        _UNSCHEDULABLE,
+        re.compile(r"^(?!.*(?:Insufficient|untolerated taint)).*didn't match Pod's node affinity/selector", re.DOTALL),
+        "label a node as the pod asks (kubectl describe {what}), or correct nodeSelector of jobs or predictors in the "
+        "runtime config: kubectl label node NODE KEY=VALUE",
+    ),
     Words(frozenset({"CrashLoopBackOff"}), re.compile(r"last exit code \d+ \(OOMKilled\)"), _MEMORY),
     Words(
         frozenset({"PodOOMKilled"}),
@@ -259,9 +266,35 @@ _BY_WORDS: Final = (
     ),
 )
 """Where a reason alone says too little; the first that fits."""
-_QUOTA: Final = "exceeded quota: "
-_OF_QUOTA: Final = "raise the quota, or delete what counts: kubectl describe resourcequota -n {namespace}"
-"""The API server answers writes of all kinds with it, under reasons of those who write."""
+_ANSWERS: Final = frozenset(
+    {"FailedCreate", "InvalidSpec", "InfrastructureError", "AdmissionDenied", "QuotaExceeded", "ProvisioningFailed"}
+)
+"""Reasons whose message may be an answer of the API server; under others it may be of a log."""
+_REFUSED: Final = (
+    (
+        re.compile(rf"forbidden: exceeded quota: (?P<name>{_NAME})", re.ASCII),
+        "raise the quota, or delete what counts: kubectl edit resourcequota {name} -n {namespace}",
+    ),
+    (
+        re.compile(
+            rf'forbidden: error looking up service account \S+: serviceaccount "(?P<name>{_NAME})" not found', re.ASCII
+        ),
+        "create it, or correct serviceAccountName: kubectl create serviceaccount {name} -n {namespace}",
+    ),
+    (
+        re.compile(rf"forbidden: no PriorityClass with name (?P<name>{_NAME}) was found", re.ASCII),
+        "create it, or name another in the runtime config: kubectl create priorityclass {name} --value=VALUE",
+    ),
+    (
+        re.compile(r"forbidden: (?:maximum|minimum) \S+ usage per (?:Container|Pod) is "),
+        "change it, or set jobs.resources or predictors.resources: kubectl edit limitrange -n {namespace}",
+    ),
+    (
+        re.compile(rf"ValidatingAdmissionPolicy '{_NAME}' with binding '(?P<name>{_NAME})' denied request", re.ASCII),
+        "do what the policy asks for, or exempt the namespace: kubectl edit validatingadmissionpolicybinding {name}",
+    ),
+)
+"""By the words of the API server, which answers writes of all kinds with them, under reasons of those who write."""
 
 
 def is_known(link: Link) -> bool:
@@ -285,8 +318,10 @@ def remedy_of(link: Link) -> str:
         "made": blocker.made,
         "gateway": _gateway_of(blocker),
     }
-    if _QUOTA in blocker.message:
-        return _OF_QUOTA.format(**names)
+    for words, text in _REFUSED:
+        found = words.search(blocker.message) if blocker.reason in _ANSWERS else None
+        if found is not None:
+            return text.format(**names, **found.groupdict())
     for reasons, words, text in _BY_WORDS:
         found = words.search(blocker.message) if blocker.reason in reasons else None
         # What is not made again is not to be deleted.

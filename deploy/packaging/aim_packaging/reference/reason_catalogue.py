@@ -16,6 +16,7 @@ _REMEDIES: Final = {
     "routes": "[routes](../troubleshooting.md#routes)",
     "gateway": "[routing](../routing.md#what-httprouteready-says)",
     "sources": "[the codes](../model-catalogue.md#what-the-status-says)",
+    "platform": "[the platform itself](../troubleshooting.md#the-platform-itself)",
     "self": "nothing: it is tried again",
     "wait": "wait",
 }

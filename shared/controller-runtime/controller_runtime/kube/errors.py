@@ -43,6 +43,8 @@ _NAMESPACE_TERMINATING: Final = "NamespaceTerminating"
 _DEFINITION_TERMINATING: Final = "while custom resource definition is terminating"
 _QUOTA: Final = "exceeded quota: "
 _FORBIDDEN: Final = " is forbidden: "
+_DENIED: Final = (("admission webhook ", " denied the request"), ("ValidatingAdmissionPolicy ", " denied request"))
+"""How admission words what a webhook or a policy refuses, whose author chooses the code."""
 _MISSING_PERMISSION: Final = re.compile(r"cannot \S+ (resource|path) \"")
 """How the API server words what its authorizers refuse; what admission refuses is worded by the plugin."""
 _VERSION_TOO_LARGE: Final = "ResourceVersionTooLarge"
@@ -128,10 +130,11 @@ class ApiError(KubeError):
     @property
     def is_admission_denial(self) -> bool:
         """A webhook, a policy or a LimitRange refuses the object, which is not a lack of permission (FW-044)."""
+        if 400 <= self.code < 500 and any(all(word in self.message for word in words) for words in _DENIED):
+            return True
         if self.code != 403 or self.is_quota_exceeded or self.is_definition_terminating:
             return False
-        by_webhook = "admission webhook" in self.message and "denied the request" in self.message
-        return by_webhook or (_FORBIDDEN in self.message and not _MISSING_PERMISSION.search(self.message))
+        return _FORBIDDEN in self.message and not _MISSING_PERMISSION.search(self.message)
 
     @property
     def is_typed_patch_failure(self) -> bool:
