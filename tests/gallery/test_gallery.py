@@ -15,7 +15,7 @@ from support.terminal import Terminal, command_in
 
 from aim_local.stack import ClusterKind
 from controller_runtime import JsonObject, dumps, loads
-from gallery.failures import FAILURES, Failure
+from gallery.failures import FAILURES, GOOD, UNDISCOVERED, Failure, gateway, of_image, routed
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -111,6 +111,35 @@ async def test_the_cause_is_named_and_the_remedy_works(platform: Platform, tmp_p
     await shell.apply(namespace, failure.then, "" if failure.after is None else service(failure.after))
     await platform.running(path, 60)
     await nothing_is_in_the_way(platform, namespace)
+
+
+@pytest.mark.spec("FW-551")
+@pytest.mark.parametrize(
+    ("stopped", "spec", "cause"),
+    [
+        ("serving", GOOD, ("AIMService", "NoStatus")),
+        ("discovery", of_image(UNDISCOVERED), ("AIMModel", "NoStatus")),
+        ("artifacts", GOOD, ("AIMTemplateCache", "NoStatus")),
+        ("routing", routed(), ("AIMService", "Progressing")),
+    ],
+)
+async def test_a_stopped_service_is_found_by_what_it_left_undone(
+    platform: Platform, tmp_path: Path, stopped: str, spec: JsonObject, cause: tuple[str, str]
+) -> None:
+    if shutil.which("kubectl") is None:
+        pytest.skip("no kubectl on this machine")
+    namespace, shell = f"stopped-{stopped}", Terminal(platform.stack.kubeconfig, tmp_path)
+    await platform.namespace(namespace)
+    await shell.apply(namespace, gateway())
+    await platform.stack[stopped].stop()
+    try:
+        await shell.apply(namespace, service(spec))
+        said = await explained(platform, namespace, Failure("", cause, "", ""))
+        assert "kubectl get pods -A -l app.kubernetes.io/part-of=aim-engine" in advice(said)
+    finally:
+        await platform.stack[stopped].start()
+    path = f"/apis/aim.eai.amd.com/v1alpha1/namespaces/{namespace}/aimservices/chat"
+    await platform.until(path, lambda obj: bool(ready_message(obj)), 60)
 
 
 @pytest.mark.spec("FW-613", "FW-614", "FW-876", "FW-882")

@@ -14,6 +14,7 @@ from aim_domain.kind_names import AIM_SERVICE_TEMPLATE, GATEWAY, POD
 _PREVIOUS: Final = "read why it ends: kubectl logs {log} --previous"
 _MEMORY: Final = "raise resources of the service: kubectl edit {service}"
 
+_SEE_SERVICES: Final = "see whether its service runs: kubectl get pods -A -l app.kubernetes.io/part-of=aim-engine"
 REMEDIES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "AuthError": (
@@ -92,7 +93,7 @@ REMEDIES: Final[Mapping[str, str]] = MappingProxyType(
         "Paused": f"resume reconciliation: kubectl annotate {{what}} {labels.ANNOTATION_PAUSED}-",
         "DryRun": f"have the plan carried out: kubectl annotate {{what}} {labels.ANNOTATION_DRY_RUN}-",
         "WaitingForEviction": "wait for what is being deleted: kubectl get aimartifacts -A",
-        "NoStatus": "see whether its service runs: kubectl get pods -A -l app.kubernetes.io/part-of=aim-engine",
+        "NoStatus": _SEE_SERVICES,
     }
 )
 """By reason."""
@@ -185,6 +186,9 @@ _BY_WORDS: Final = (
         _NO_TEMPLATE,
         re.compile(r"matches spec\.overrides"),
         "correct spec.overrides: kubectl edit {service}",
+    ),
+    Words(
+        frozenset({"Progressing"}), re.compile(r"^Waiting for HTTPRoute: routing has not reported yet$"), _SEE_SERVICES
     ),
     Words(
         frozenset({"InvalidSpec"}),
