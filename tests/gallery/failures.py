@@ -735,6 +735,7 @@ FAILURES: Final[dict[str, Failure]] = {
         "kubectl edit resourcequota gpus -n {ns}",
         before=quota("gpus", "requests.amd.com/gpu", "0"),
         edit={"spec": {"hard": {"requests.amd.com/gpu": "8"}}},
+        plan="ResourceQuota {ns}/gpus: 0 of 0 requests.amd.com/gpu are left, 1 are needed",
         real=True,
     ),
     "quota-storage": Failure(
@@ -744,6 +745,7 @@ FAILURES: Final[dict[str, Failure]] = {
         "kubectl edit resourcequota storage -n {ns}",
         before=quota("storage", "requests.storage", "1Gi"),
         edit={"spec": {"hard": {"requests.storage": "1Ti"}}},
+        plan="ResourceQuota {ns}/storage: 1Gi of 1Gi requests.storage are left, 68Gi are needed",
         real=True,
     ),
     "limit-range": Failure(

@@ -405,7 +405,7 @@ def test_the_catalogue_is_narrowed_to_what_came_or_went_wrong() -> None:
     assert 'href="/catalogue?q=w&amp;last=1h"' in text, "the range keeps the words"
     assert '<input type="hidden" name="last" value="15m">' in text, "the words keep the range"
     nothing = render("catalogue.html", FRAME | pages.catalogue(sight, "old", NOW, "15m"))
-    assert "No model is called so and came or went wrong in the last 15m." in nothing
+    assert "No model of this name came or went wrong in the last 15m." in nothing
 
 
 @pytest.mark.spec("FW-631")

@@ -18,6 +18,7 @@ from aim_cli.errors import Exit, TargetError, UnreadableError
 from aim_cli.parts import PARTS
 from aim_cli.planning.files import documents
 from aim_cli.planning.gathering import placed
+from aim_cli.planning.quotas import RESOURCE_QUOTA, shortages
 from aim_cli.planning.references import missing, references_of
 from aim_cli.planning.report import Outcome, answer, gpu_fit, outcome, reroutes
 from aim_cli.planning.sandbox import Sandbox, Step, Where, merge, with_status
@@ -379,3 +380,44 @@ def test_the_gpus_of_a_service_are_its_own_or_those_of_its_template_or_model() -
     }
     of_model = planned(cache(), aim_service(model={"custom": custom}))
     assert (of_model.gpus, of_model.bad) == ("needs 1 x 2 MI355X; no node has any", True)
+
+
+def resource_quota(
+    name: str, hard: dict[str, str], used: dict[str, str], **spec: object
+) -> tuple[KindName, JsonObject]:
+    body = make(RESOURCE_QUOTA, name, namespace=TEAM, spec={"hard": hard, **spec}, status={"hard": hard, "used": used})
+    return RESOURCE_QUOTA, body
+
+
+@pytest.mark.spec("FW-885")
+def test_a_quota_without_room_is_foreseen() -> None:
+    sandbox = cache(template("qwen3-lat"))
+    found = planned(sandbox, aim_service(template={"name": "qwen3-lat"}, replicas=3))
+    assert found.wanted == 3
+    gpus, claims = {"requests.amd.com/gpu": "8"}, {"requests.storage": "100Gi"}
+    known = Objects(
+        resource_quota("gpus", gpus, {"requests.amd.com/gpu": "6"}),
+        resource_quota("room", gpus, {"requests.amd.com/gpu": "5"}),
+        resource_quota("of-some-pods", gpus, {"requests.amd.com/gpu": "8"}, scopes=["Terminating"]),
+        resource_quota("storage", claims, {"requests.storage": "99Gi"}),
+    )
+    wanted = [(TEAM, found.wanted)]
+    (short,) = shortages(known, sandbox, wanted)
+    assert short.line == (
+        f"quota     ResourceQuota {TEAM}/gpus: 2 of 8 requests.amd.com/gpu are left, 3 are needed; "
+        f"raise it, or delete what counts: kubectl edit resourcequota gpus -n {TEAM}"
+    )
+    reported = answer([found], (), (), (), [short])
+    assert isinstance(reported.data, dict)
+    assert (reported.code, reported.data["quotas"]) == (Exit.FOUND, [short.data])
+    (claim,) = (part for part in PARTS if part.kind.kind == "PersistentVolumeClaim" and not part.optional)
+    body = make(
+        kinds.PERSISTENT_VOLUME_CLAIM, "c", namespace=TEAM, spec={"resources": {"requests": {"storage": "2Gi"}}}
+    )
+    del body["metadata"]["uid"]
+    where = sandbox.put(claim, sandbox.completed(body))
+    sandbox.touched[claim.name, where.key] = where
+    assert [one.line.split(";")[0] for one in shortages(known, sandbox, ())] == [
+        f"quota     ResourceQuota {TEAM}/storage: 1Gi of 100Gi requests.storage are left, 2Gi are needed"
+    ]
+    assert shortages(Objects(), sandbox, wanted) == []

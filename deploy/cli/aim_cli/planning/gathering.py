@@ -14,6 +14,7 @@ from aim_cli.errors import CliError, TargetError
 from aim_cli.log.connecting import history
 from aim_cli.parts import PARTS
 from aim_cli.planning.files import Document
+from aim_cli.planning.quotas import shortages
 from aim_cli.planning.references import missing
 from aim_cli.planning.registries import ask as ask_registries
 from aim_cli.planning.report import Outcome, answer, outcome, reroutes
@@ -78,13 +79,16 @@ def plan(
     ]
     pods = cluster.search(POD)
     free_known = POD.plural not in cluster.unasked
-    optional = {part.kind.plural for part in PARTS if part.optional}
-    remarks += [f"not known: {what}: {why}" for what, why in cluster.unasked.items() if what not in optional]
     reported = [
         *refused,
         *(outcome(sandbox, where, verb, pods if free_known else None) for where, verb in verbs.items()),
     ]
-    return answer(reported, sandbox.steps, dict.fromkeys(remarks), rerouted, lacking)
+    short = shortages(
+        cluster, sandbox, ((one.where.key.namespace, one.wanted) for one in reported if one.verb == "created")
+    )
+    optional = {part.kind.plural for part in PARTS if part.optional}
+    remarks += [f"not known: {what}: {why}" for what, why in cluster.unasked.items() if what not in optional]
+    return answer(reported, sandbox.steps, dict.fromkeys(remarks), rerouted, (*lacking, *short))
 
 
 def _take_in(cluster: KubeReader, sandbox: Sandbox, part: Part[Any], namespaces: Iterable[str]) -> Iterator[str]:

@@ -13,6 +13,7 @@ from aim_cli.cluster.targets import kind_called
 from aim_cli.errors import Exit
 from aim_cli.installation.overview import GPU
 from aim_cli.parts import PARTS
+from aim_cli.planning.quotas import Shortage
 from aim_cli.planning.references import Missing
 from aim_cli.planning.sandbox import Sandbox, Step, Where
 from aim_cli.units import bytes_of
@@ -43,6 +44,7 @@ class Outcome:
     Attributes:
         verb: created, changed or unchanged; or refused, where the API server does not take it.
         conditions: that are not true at the end, each with reason and message.
+        wanted: GPUs of all replicas of a service.
         unknown: it depends on something that could not be read, so its outcome is unknown.
         because: what would keep it from running for good (FW-877); empty if nothing is known.
         remedy: what to do about it.
@@ -56,6 +58,7 @@ class Outcome:
     rejected: tuple[tuple[str, str], ...] = ()
     gpus: str = ""
     fits: bool = True
+    wanted: int = 0
     conditions: tuple[JsonObject, ...] = ()
     path: str = ""
     unknown: bool = False
@@ -116,23 +119,23 @@ def outcome(sandbox: Sandbox, where: Where, verb: str, pods: Iterable[JsonObject
         gpu = own.get("gpu") or {}
         # Its templates are made once its image was looked at; which GPUs they are for, it says itself.
         wanted = _gpus(sandbox, spec, str(gpu.get("model") or ""), int(gpu.get("requests") or 0), pods)
-        return replace(plain, gpus=wanted[0], fits=wanted[1]) if gpu else plain
+        return replace(plain, gpus=wanted[0], fits=wanted[1], wanted=wanted[2]) if gpu else plain
     traits = traits_of(chosen)
-    reported, fits = _gpus(sandbox, spec, traits.gpu_model, traits.gpu_count or 0, pods)
+    reported, fits, total = _gpus(sandbox, spec, traits.gpu_model, traits.gpu_count or 0, pods)
     name = f"{chosen.kind} {chosen.namespace}/{chosen.name}" if chosen.namespace else f"{chosen.kind} {chosen.name}"
-    return replace(plain, chosen=name, rejected=_rejected(found), gpus=reported, fits=fits)
+    return replace(plain, chosen=name, rejected=_rejected(found), gpus=reported, fits=fits, wanted=total)
 
 
 def _gpus(
     sandbox: Sandbox, spec: JsonObject, model: str, count: int, pods: Iterable[JsonObject] | None
-) -> tuple[str, bool]:
-    """What a service needs, whose own resources go before those of its template, and whether that is free."""
+) -> tuple[str, bool, int]:
+    """What a service needs, whose own resources go before those of its template, whether that is free, and its GPUs."""
     resources = spec.get("resources") or {}
     own = bytes_of((resources.get("requests") or resources.get("limits") or {}).get(GPU))
     wanted, replicas = own or count, int(spec.get("replicas") or 1)
     if wanted and (pods is None or not sandbox.caches["serving"].is_fresh(NODES)):
-        return f"needs {replicas} x {wanted} {model or 'GPU'}; not known whether they are free", True
-    return gpu_fit(model, wanted, replicas, free_gpus(sandbox, pods or ()))
+        return f"needs {replicas} x {wanted} {model or 'GPU'}; not known whether they are free", True, wanted * replicas
+    return *gpu_fit(model, wanted, replicas, free_gpus(sandbox, pods or ())), wanted * replicas
 
 
 @dataclass(slots=True)
@@ -301,7 +304,7 @@ def answer(
     steps: Iterable[Step],
     remarks: Iterable[str],
     rerouted: Iterable[Reroute] = (),
-    lacking: Iterable[Missing] = (),
+    lacking: Iterable[Missing | Shortage] = (),
 ) -> Answer:
     """Everything, the objects first."""
     some, done, moved, absent = tuple(outcomes), tuple(steps), tuple(rerouted), tuple(lacking)
@@ -317,7 +320,8 @@ def answer(
             {"namespace": one.service.namespace, "name": one.service.name, "before": one.before, "after": one.after}
             for one in moved
         ],
-        "missing": [one.data for one in absent],
+        "missing": [one.data for one in absent if isinstance(one, Missing)],
+        "quotas": [one.data for one in absent if isinstance(one, Shortage)],
         "steps": [{"service": one.service, "verb": one.verb, "what": one.what, "why": one.why} for one in done],
     }
     bad = bool(absent) or any(one.bad for one in some) or any(not one.after for one in moved)
