@@ -721,11 +721,11 @@ FAILURES: Final[dict[str, Failure]] = {
     "priority-class": Failure(
         "the priority class does not exist",
         ("AIMService", "FailedCreate"),
-        "no PriorityClass with name gallery was found",
-        "kubectl create priorityclass gallery --value=VALUE",
-        before=config("{predictors: {priorityClassName: gallery}}"),
+        "no PriorityClass with name {ns} was found",
+        "kubectl create priorityclass {ns} --value=VALUE",
+        before=config("{predictors: {priorityClassName: {ns}}}"),
         values={"VALUE": "1000"},
-        plan="PriorityClass gallery",
+        plan="PriorityClass {ns}",
         real=True,
     ),
     "quota-gpus": Failure(

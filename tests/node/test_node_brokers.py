@@ -41,7 +41,7 @@ pytestmark = pytest.mark.spec("FW-580")
 async def brokers(node: OnNode) -> AsyncIterator[OnNode]:
     """The release with three brokers that show certificates; afterwards it has the one that it had."""
     await node.api.created(_SECRETS, tls_secret(authority()))
-    nats = {"replicas": 3, "tls": {"secretName": _SECRET}, "reloader": {"enable": False}}
+    nats = {"replicas": 3, "tls": {"secretName": _SECRET}, "reloader": {"enabled": False}}
     try:
         with pytest.raises(NodeError, match="delete statefulset aim-engine-nats"):
             await install(node, {"nats": nats})

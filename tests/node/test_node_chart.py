@@ -128,7 +128,7 @@ async def test_doctor_finds_nothing_bad(node: OnNode) -> None:
 
 async def test_the_console_comes_with_an_upgrade_and_answers_by_its_service(node: OnNode) -> None:
     service = f"/api/v1/namespaces/{NAMESPACE}/services/aim-engine-console"
-    async with node.namespace("viewed") as namespace, released(node, {**UNCHECKED, "console": {"enable": True}}):
+    async with node.namespace("viewed") as namespace, released(node, {**UNCHECKED, "console": {"enabled": True}}):
         await node.service(namespace, "chat")
         token = await viewer_token(node, namespace)
         address = (await node.api.get(service)).body["spec"]["clusterIP"]

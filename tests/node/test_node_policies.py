@@ -99,7 +99,7 @@ async def network(node: OnNode) -> AsyncIterator[Network]:
             "check": NAMESPACE,
         }
         found = Network(node, {}, {})
-        console = {"enable": True, "namespaces": [namespaces["pod that may use the console"]]}
+        console = {"enabled": True, "namespaces": [namespaces["pod that may use the console"]]}
         await exits.enter_async_context(released(node, {**UNCHECKED, "console": console}))
         await exits.enter_async_context(policy_of_the_check(node))
         for name, namespace in namespaces.items():

@@ -27,7 +27,7 @@ EDITOR: Final = "editor"
 DOCS: Final = Path(__file__).parents[2] / "docs" / "guides"
 IMAGE: Final = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"
 VALUES: Final = {
-    "enable": True,
+    "enabled": True,
     "images": ["amdenterpriseai/", "docker.io/amdenterpriseai/"],
     "sources": ["hf://our-team/", "s3://our-models/"],
     "serviceAccounts": ["models"],
@@ -253,8 +253,8 @@ async def test_nothing_of_it_is_there_unless_wanted_and_an_old_cluster_is_report
     plain = await rendered(tmp_path)
     assert not of_kind(plain, "ValidatingAdmissionPolicy")
     old = await rendered(tmp_path, {"admissionPolicy": VALUES}, ("--kube-version", "1.29", *DEFINED))
-    assert "admissionPolicy.enable needs Kubernetes 1.30, this is v1.29" in old.errors
-    some: JsonObject = {"enable": True, "reserved": False, "actions": ["Warn", "Audit"]}
+    assert "admissionPolicy.enabled needs Kubernetes 1.30, this is v1.29" in old.errors
+    some: JsonObject = {"enabled": True, "reserved": False, "actions": ["Warn", "Audit"]}
     done = await rendered(tmp_path, {"admissionPolicy": some})
     assert set(of_kind(done, "ValidatingAdmissionPolicy")) == {"aim-engine-wishes"}
     [binding] = of_kind(done, "ValidatingAdmissionPolicyBinding").values()

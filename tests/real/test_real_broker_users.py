@@ -90,7 +90,7 @@ async def test_each_user_of_the_rendered_configuration_logs_in(tmp_path: Path) -
 @pytest.mark.parametrize(
     "nats",
     [
-        {"auth": {"enable": False}},
+        {"auth": {"enabled": False}},
         {"jetstreamDomain": "hub"},
         {"root": "other"},
         {"config": {"client_advertise": HARD, "authorization": {"timeout": 2}}},

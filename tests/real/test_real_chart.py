@@ -48,11 +48,11 @@ FULL: Final[JsonObject] = {
         "replicas": 3,
         "root": "team-a",
         "tls": {"secretName": "nats-tls"},
-        "auth": {"enable": True, "publicKeys": {user: new_key().public for user in USERS}},
+        "auth": {"enabled": True, "publicKeys": {user: new_key().public for user in USERS}},
     },
     "downloader": {"serviceAccount": "aim-downloader"},
-    "clusterRuntimeConfig": {"enable": True, "spec": {"routing": {"enabled": False}}},
-    "clusterModelSource": {"enable": True},
+    "clusterRuntimeConfig": {"enabled": True, "spec": {"routing": {"enabled": False}}},
+    "clusterModelSource": {"enabled": True},
     "extraObjects": [
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "{{ .Release.Namespace }}"}}
     ],
@@ -91,6 +91,8 @@ async def test_each_service_has_its_deployment_its_account_and_the_probes_of_the
             "httpGet": {"path": "/healthz", "port": "probes"},
             "initialDelaySeconds": 15,
             "periodSeconds": 20,
+            "timeoutSeconds": 1,
+            "failureThreshold": 3,
         }
         startup = only["startupProbe"]
         assert startup["httpGet"] == only["livenessProbe"]["httpGet"]
@@ -100,6 +102,85 @@ async def test_each_service_has_its_deployment_its_account_and_the_probes_of_the
         assert only["args"] == ["--leader-elect"]
         assert deployment["spec"]["replicas"] == 1
     assert not of_kind(done, "PodDisruptionBudget"), "of one replica, a budget would only hold up drains"
+
+
+@pytest.mark.spec("FW-886")
+async def test_former_names_of_values_count_for_one_release(tmp_path: Path, real_cluster: RealCluster) -> None:
+    former: JsonObject = {
+        "metrics": {"enable": False},
+        "nats": {"exporter": {"enable": True}},
+        "console": {"enable": True},
+        "manager": {"replicas": 2},
+        "services": {"serving": {"podDisruptionBudget": {"enable": False}}},
+    }
+    text = json.dumps(former).replace('"enable"', '"enabled"')
+    before, after = await rendered(tmp_path, former), await rendered(tmp_path, json.loads(text))
+    assert (before.status, before.output) == (0, after.output)
+    assert "aim-engine-serving" not in of_kind(after, "PodDisruptionBudget")
+    assert "aim-engine-console" in of_kind(before, "Deployment")
+    config = ("--kubeconfig", str(real_cluster.kubeconfig_for(User.KUBECTL)))
+    notes = [
+        await helm(
+            "install",
+            "x",
+            ENGINE,
+            "--dry-run=server",
+            "--take-ownership",
+            *config,
+            "--set",
+            f"crd.enabled=false,{given}",
+        )
+        for given in ("console.enable=true", "console.enabled=true")
+    ]
+    assert [one.errors for one in notes if "is installed in default" not in one.output] == []
+    assert ["console.enable is deprecated" in one.output for one in notes] == [True, False]
+
+
+@pytest.mark.spec("FW-886", "FW-323")
+async def test_names_begin_with_what_the_values_say(tmp_path: Path) -> None:
+    switched: JsonObject = {
+        "fullnameOverride": "llm", "console": {"enabled": True}, "certManager": {"enabled": True},
+        "prometheus": {"enabled": True}, "dashboards": {"enabled": True}, "admissionPolicy": {"enabled": True},
+    }  # fmt: skip
+    done = await rendered(tmp_path, switched)
+    left = {line.strip() for line in done.output.splitlines() if "aim-engine-" in line}
+    # Services look for this role by its name; the accounts of downloads have a value of their own.
+    known = (
+        "name: aim-engine-artifact-status-updater",
+        "- aim-engine-artifact-status-updater",
+        "value: aim-engine-downloader",
+        "helm.sh/chart: aim-engine-",
+    )
+    assert [
+        one for one in left if not one.startswith(known) and "docker.io/amdenterpriseai/aim-engine-" not in one
+    ] == []
+    assert "aim-engine" not in {name for kind in ("PrometheusRule", "Deployment") for name in of_kind(done, kind)}
+    assert {f"llm-{one}" for one in (*SERVICES, "console")} == of_kind(done, "Deployment").keys()
+
+
+@pytest.mark.spec("FW-886")
+async def test_accounts_logs_probes_and_containers_are_as_the_values_say(tmp_path: Path) -> None:
+    beside = {"name": "proxy", "image": "registry.example.com/proxy:1"}
+    values: JsonObject = {
+        "serviceAccount": {"create": False, "name": "ours"},
+        "manager": {"logLevel": "debug", "extraContainers": [beside], "livenessProbe": {"failureThreshold": 9}},
+        "services": {"routing": {"logFormat": "console", "env": [{"name": "AIM_LOG_LEVEL", "value": "error"}]}},
+        "admissionPolicy": {"enabled": True},
+    }
+    done = await rendered(tmp_path, values)
+    assert not {f"ours-{one}" for one in SERVICES} & of_kind(done, "ServiceAccount").keys()
+    for name in SERVICES:
+        pod = of_kind(done, "Deployment")[f"aim-engine-{name}"]["spec"]["template"]["spec"]
+        assert (pod["serviceAccountName"], pod["containers"][1]) == (f"ours-{name}", beside)
+        own = pod["containers"][0]
+        variables = {one["name"]: one.get("value") for one in own["env"]}
+        assert len(variables) == len(own["env"]), "each once"
+        logs = ("error", "console") if name == "routing" else ("debug", "json")
+        assert (variables["AIM_LOG_LEVEL"], variables["AIM_LOG_FORMAT"]) == logs
+        assert (own["livenessProbe"]["failureThreshold"], own["livenessProbe"]["periodSeconds"]) == (9, 20)
+        bound = of_kind(done, "ClusterRoleBinding")[f"aim-engine-{name}"]
+        assert [one["name"] for one in bound["subjects"]] == [f"ours-{name}"]
+        assert f":ours-{name}" in json.dumps(of_kind(done, "ValidatingAdmissionPolicy"))
 
 
 @pytest.mark.spec("FW-326")
@@ -145,14 +226,14 @@ async def test_users_get_three_roles_for_each_kind(tmp_path: Path) -> None:
     assert labels["rbac.authorization.k8s.io/aggregate-to-edit"] == "true"
     cluster = aggregated["aim-engine-aimclustermodel-editor-role"]["metadata"]["labels"]
     assert "rbac.authorization.k8s.io/aggregate-to-edit" not in cluster
-    none = of_kind(await rendered(tmp_path, {"rbacHelpers": {"enable": False}}), "ClusterRole")
+    none = of_kind(await rendered(tmp_path, {"rbacHelpers": {"enabled": False}}), "ClusterRole")
     assert not [name for name in none if name.startswith("aim-engine-aim")]
 
 
 @pytest.mark.spec("FW-283", "FW-305", "FW-325", "FW-706")
 async def test_metrics_are_for_readers_by_https_and_prometheus_knows_their_ca(tmp_path: Path) -> None:
     readers = [{"name": "prometheus", "namespace": "monitoring"}]
-    wanted: JsonObject = {"metrics": {"readers": readers}, "prometheus": {"enable": True}}
+    wanted: JsonObject = {"metrics": {"readers": readers}, "prometheus": {"enabled": True}}
     done = await rendered(tmp_path, wanted)
     service = of_kind(done, "Service")["aim-engine-serving-metrics"]
     assert service["spec"]["ports"] == [{"name": "https", "port": 8443, "targetPort": "https"}]
@@ -161,7 +242,7 @@ async def test_metrics_are_for_readers_by_https_and_prometheus_knows_their_ca(tm
     assert (endpoint["port"], endpoint["scheme"]) == ("https", "https")
     assert endpoint["bearerTokenFile"] == "/var/run/secrets/kubernetes.io/serviceaccount/token"
     assert endpoint["tlsConfig"] == {"insecureSkipVerify": True}
-    named: JsonObject = {"prometheus": {"enable": True, "tokenSecret": {"name": "scraper"}}}
+    named: JsonObject = {"prometheus": {"enabled": True, "tokenSecret": {"name": "scraper"}}}
     [other] = of_kind(await rendered(tmp_path, named), "ServiceMonitor")["aim-engine-serving"]["spec"]["endpoints"]
     assert other["authorization"] == {"credentials": {"name": "scraper", "key": "token"}}
     assert "bearerTokenFile" not in other
@@ -174,7 +255,7 @@ async def test_metrics_are_for_readers_by_https_and_prometheus_knows_their_ca(tm
         if "namespaceSelector" in rule["from"][0]
     ]
     assert admitted["ports"] == [{"protocol": "TCP", "port": "https"}]
-    of_manager = await rendered(tmp_path, {**wanted, "certManager": {"enable": True}})
+    of_manager = await rendered(tmp_path, {**wanted, "certManager": {"enabled": True}})
     [certificate] = of_kind(of_manager, "Certificate").values()
     [endpoint] = of_kind(of_manager, "ServiceMonitor")["aim-engine-serving"]["spec"]["endpoints"]
     assert endpoint["tlsConfig"]["serverName"] in certificate["spec"]["dnsNames"]
@@ -202,7 +283,7 @@ async def test_download_pods_have_an_account_of_their_own(tmp_path: Path) -> Non
 
 @pytest.mark.spec("MS-363", "MS-364", "MS-365", "FW-321")
 async def test_a_model_source_and_a_config_are_passed_on_verbatim(tmp_path: Path) -> None:
-    done = await rendered(tmp_path, {"clusterModelSource": {"enable": True}})
+    done = await rendered(tmp_path, {"clusterModelSource": {"enabled": True}})
     assert of_kind(done, "AIMClusterModelSource")["amd-aim-model-source"]["spec"] == {
         "registry": "docker.io",
         "filters": [{"image": "amdenterpriseai/aim-*", "versions": [">=0.8.4"]}],
@@ -211,9 +292,9 @@ async def test_a_model_source_and_a_config_are_passed_on_verbatim(tmp_path: Path
     }
     assert not of_kind(await rendered(tmp_path), "AIMClusterModelSource")
     images = {"images": ["a/b:1"], "imagePullSecrets": [{"name": "s"}]}
-    both = await rendered(tmp_path, {"clusterModelSource": {"enable": True, "spec": images}})
+    both = await rendered(tmp_path, {"clusterModelSource": {"enabled": True, "spec": images}})
     assert "clusterModelSource.spec.filters to null" in both.errors
-    one = await rendered(tmp_path, {"clusterModelSource": {"enable": True, "spec": {**images, "filters": None}}})
+    one = await rendered(tmp_path, {"clusterModelSource": {"enabled": True, "spec": {**images, "filters": None}}})
     spec = of_kind(one, "AIMClusterModelSource")["amd-aim-model-source"]["spec"]
     assert "filters" not in spec
     assert (spec["images"], spec["imagePullSecrets"]) == (["a/b:1"], [{"name": "s"}])
@@ -245,10 +326,10 @@ async def test_services_send_the_share_of_traces_that_the_values_name_and_may_re
         ({"services": {"servings": {}}}, "servings"),
         ({"nats": {"replicas": 2}}, "/nats/replicas"),
         ({"nats": {"root": "Team A"}}, "/nats/root"),
-        ({"nats": {"enable": False, "url": "http://broker:4222"}}, "/nats/url"),
+        ({"nats": {"enabled": False, "url": "http://broker:4222"}}, "/nats/url"),
         ({"nats": {"limits": {"historyAge": "a week"}}}, "/nats/limits/historyAge"),
         ({"nats": {"storage": {"size": "large"}}}, "/nats/storage/size"),
-        ({"metrics": {"enable": False}, "prometheus": {"enable": True}}, "prometheus.enable needs metrics.enable"),
+        ({"metrics": {"enabled": False}, "prometheus": {"enabled": True}}, "prometheus.enabled needs metrics.enabled"),
         ({"manager": {"env": [{"name": "A", "value": 1}]}}, "/manager/env/0/value"),
         ({"manager": {"env": [{"nam": "A"}]}}, "nam"),
         ({"services": {"serving": {"tolerations": [{"key": 1}]}}}, "/services/serving/tolerations/0/key"),
@@ -266,8 +347,8 @@ async def test_services_send_the_share_of_traces_that_the_values_name_and_may_re
         ({"networkPolicy": {"apiServerCidrs": ["nope"]}}, "/networkPolicy/apiServerCidrs/0"),
         ({"networkPolicy": {"registryPorts": []}}, "/networkPolicy/registryPorts"),
         ({"networkPolicy": {"dns": {"ports": [0]}}}, "/networkPolicy/dns/ports/0"),
-        ({"nats": {"enable": False}}, "nats.url is needed"),
-        ({"nats": {"auth": {"enable": True}}}, "nats.auth.publicKeys.aim is needed"),
+        ({"nats": {"enabled": False}}, "nats.url is needed"),
+        ({"nats": {"auth": {"enabled": True}}}, "nats.auth.publicKeys.aim is needed"),
         ({"nats": {**FULL["nats"], "tls": {"secretName": ""}}}, "nats.tls.secretName is needed"),
         ({"secrets": {"restrict": True, "allowed": [HUB, HUB]}}, "secrets.allowed has namespace team twice"),
         ({"secrets": {"allowed": [{"namespace": "team", "names": []}]}}, "/secrets/allowed/0/names"),
@@ -291,8 +372,8 @@ async def test_the_share_of_traces_may_be_set_on_the_command_line(tmp_path: Path
 
 @pytest.mark.spec("FW-537")
 async def test_a_cluster_without_the_definitions_is_reported_so(tmp_path: Path) -> None:
-    done = await rendered(tmp_path, {"crd": {"enable": False}}, KUBERNETES)
-    assert "leave crd.enable=true, or kubectl apply --server-side -k deploy/crds first" in done.errors
+    done = await rendered(tmp_path, {"crd": {"enabled": False}}, KUBERNETES)
+    assert "leave crd.enabled=true, or kubectl apply --server-side -k deploy/crds first" in done.errors
 
 
 @pytest.mark.spec("FW-535", "FW-538")
@@ -340,7 +421,7 @@ async def test_installed_upgraded_and_uninstalled_the_definitions_and_their_obje
 ) -> None:
     config = ("--kubeconfig", str(real_cluster.kubeconfig_for(User.KUBECTL)), "-n", "chart-test")
     # Bound volumes and running pods need nodes; so nothing is waited for, nor checked afterwards (tests/installed).
-    wanted = "clusterRuntimeConfig.enable=true,clusterRuntimeConfig.name=of-chart"
+    wanted = "clusterRuntimeConfig.enabled=true,clusterRuntimeConfig.name=of-chart"
     own = ("--create-namespace", "--take-ownership", "--no-hooks")
     first = await helm("install", "engine", ENGINE, *config, "--set", wanted, *own)
     assert first.status == 0, first.errors

@@ -25,7 +25,7 @@ CONFIG: Final = "/apis/aim.eai.amd.com/v1alpha1/aimclusterruntimeconfigs/default
 SOURCE: Final = "/apis/aim.eai.amd.com/v1alpha1/aimclustermodelsources/amd-aim-model-source"
 ARTIFACTS: Final = f"{NAMES}/aimartifacts.aim.eai.amd.com"
 LARGEST_SECRET: Final = 1 << 20
-WITH_CONFIG: Final = ("--set", "clusterRuntimeConfig.enable=true,check.enable=false")
+WITH_CONFIG: Final = ("--set", "clusterRuntimeConfig.enabled=true,check.enabled=false")
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -138,8 +138,8 @@ async def test_one_command_brings_the_definitions_another_upgrades_them_and_they
 
 @pytest.mark.spec("FW-703")
 async def test_objects_of_own_kinds_outlive_a_failed_check_a_rollback_and_the_release(empty: RealCluster) -> None:
-    failing = ("--set", "clusterRuntimeConfig.enable=true,clusterModelSource.enable=true", "--timeout", "5s")
-    well = (*failing, "--set", "check.enable=false")
+    failing = ("--set", "clusterRuntimeConfig.enabled=true,clusterModelSource.enabled=true", "--timeout", "5s")
+    well = (*failing, "--set", "check.enabled=false")
     async with raw_api(empty.kubeconfig_for(User.KUBECTL)) as api:
         config = ("--kubeconfig", str(empty.kubeconfig_for(User.KUBECTL)), "-n", NAMESPACE)
         first = await helm("install", "aim-engine", ENGINE, *failing, *config)
@@ -164,9 +164,9 @@ async def test_definitions_of_the_former_chart_move_into_this_one_and_a_rollback
         await done(empty, "install", "aim-engine-crds", former, "--set", "crd.keep=false", "--create-namespace")
         made = await uid(api, ARTIFACTS)
         await eventually(lambda: defined(api), "the kinds are served")
-        await done(empty, "install", "aim-engine", ENGINE, "--set", "crd.enable=false,check.enable=false")
+        await done(empty, "install", "aim-engine", ENGINE, "--set", "crd.enabled=false,check.enabled=false")
         await done(empty, "upgrade", "aim-engine-crds", former, *values, "crd.keep=true")
-        await done(empty, "upgrade", "aim-engine", ENGINE, *values, "crd.enable=true", "--take-ownership")
+        await done(empty, "upgrade", "aim-engine", ENGINE, *values, "crd.enabled=true", "--take-ownership")
         await done(empty, "uninstall", "aim-engine-crds")
         assert await uid(api, ARTIFACTS) == made
         await done(empty, "rollback", "aim-engine", "1")
@@ -175,7 +175,7 @@ async def test_definitions_of_the_former_chart_move_into_this_one_and_a_rollback
 
 @pytest.mark.spec("FW-703")
 async def test_definitions_that_would_go_with_every_object_are_not_left_to_others(empty: RealCluster) -> None:
-    set_to = "check.enable=false,crd.keep={},crd.enable={}".format
+    set_to = "check.enabled=false,crd.keep={},crd.enabled={}".format
     without = ("upgrade", "aim-engine", ENGINE, "--set", set_to("false", "false"))
     async with raw_api(empty.kubeconfig_for(User.KUBECTL)) as api:
         await done(empty, "install", "aim-engine", ENGINE, "--set", set_to("false", "true"))
@@ -183,7 +183,7 @@ async def test_definitions_that_would_go_with_every_object_are_not_left_to_other
         await eventually(lambda: defined(api), "the kinds are served")
         refused = await helm(*without, "--kubeconfig", str(empty.kubeconfig_for(User.KUBECTL)), "-n", NAMESPACE)
         assert refused.status != 0
-        assert "upgrade with crd.enable=true and crd.keep=true first" in refused.errors
+        assert "upgrade with crd.enabled=true and crd.keep=true first" in refused.errors
         await done(empty, "upgrade", "aim-engine", ENGINE, "--set", set_to("true", "true"))
         await done(empty, *without)
         assert await uid(api, ARTIFACTS) == made

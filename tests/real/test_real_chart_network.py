@@ -36,7 +36,7 @@ def tcp(*ports: int) -> JsonObject:
 async def test_services_and_the_check_reach_an_existing_broker_at_the_ports_of_its_url(
     tmp_path: Path, url: str, ports: list[int]
 ) -> None:
-    found = await policies(tmp_path, {"nats": {"enable": False, "url": url}})
+    found = await policies(tmp_path, {"nats": {"enabled": False, "url": url}})
     assert found.keys() == {*POLICIES, "aim-engine-check"}
     for spec in found.values():
         assert tcp(*ports) in spec["egress"]
@@ -71,5 +71,5 @@ async def test_further_rules_are_added_to_those_of_the_services_or_the_broker(tm
         assert to in found[name]["egress"]
     assert broker in found["aim-engine-nats"]["ingress"]
     assert back not in found["aim-engine-nats"]["ingress"]
-    without: JsonObject = {"networkPolicy": {"enable": False}}
+    without: JsonObject = {"networkPolicy": {"enabled": False}}
     assert await policies(tmp_path, without) == {}

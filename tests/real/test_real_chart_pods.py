@@ -95,7 +95,7 @@ EVERYTHING: Final[JsonObject] = {
         "affinity": {"nodeAffinity": OF_ALL},
         "podDisruptionBudget": {"minAvailable": 1, "unhealthyPodEvictionPolicy": "AlwaysAllow"},
     },
-    "prometheus": {"enable": True},
+    "prometheus": {"enabled": True},
     "check": {"resources": {"limits": {"memory": "1Gi"}}, "priorityClassName": "low", "nodeSelector": {"a": "b"}},
     "test": {"imagePullSecrets": [{"name": "test"}], "affinity": {"nodeAffinity": OF_TEST}},
     "nats": {
@@ -107,7 +107,7 @@ EVERYTHING: Final[JsonObject] = {
         "podSecurityContext": {"runAsNonRoot": True},
         "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}],
         "config": {"max_connections": 100, "jetstream": {"max_file_store": 1}},
-        "exporter": {"enable": True},
+        "exporter": {"enabled": True},
         "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Delete"},
     },
 }
@@ -174,7 +174,7 @@ async def test_the_broker_has_all_that_values_say_of_it(tmp_path: Path) -> None:
 @pytest.mark.spec("FW-704")
 async def test_the_api_server_knows_every_field_that_values_lead_to(real_cluster: RealCluster, tmp_path: Path) -> None:
     # The kinds of the Prometheus operator are not there.
-    done = await rendered(tmp_path, {**EVERYTHING, "prometheus": {"enable": False}})
+    done = await rendered(tmp_path, {**EVERYTHING, "prometheus": {"enabled": False}})
     assert done.status == 0, done.errors
     config = str(real_cluster.kubeconfig_for(User.KUBECTL))
     arguments = ("apply", "--server-side", "--dry-run=server", "--validate=strict", "--force-conflicts", "-f", "-")

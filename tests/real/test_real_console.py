@@ -28,13 +28,13 @@ from controller_runtime.kube.config import Connection, KubeconfigCredentials, fr
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 RBAC: Final = "/apis/rbac.authorization.k8s.io/v1"
-ON: Final[JsonObject] = {"console": {"enable": True}}
+ON: Final[JsonObject] = {"console": {"enabled": True}}
 FULL: Final[JsonObject] = {
     "manager": {"replicas": 2, "image": {"repository": "registry.example/aim"}, "tolerations": [{"key": "infra"}]},
     "services": {"console": {"resources": {"limits": {"memory": "1Gi"}}, "env": [{"name": "A", "value": "b"}]}},
-    "console": {"enable": True, "hosts": ["aim.example.com"], "namespaces": ["ingress"]},
-    "certManager": {"enable": True},
-    "nats": {"tls": {"secretName": "nats-tls"}, "auth": {"enable": True, "publicKeys": {}}},
+    "console": {"enabled": True, "hosts": ["aim.example.com"], "namespaces": ["ingress"]},
+    "certManager": {"enabled": True},
+    "nats": {"tls": {"secretName": "nats-tls"}, "auth": {"enabled": True, "publicKeys": {}}},
 }
 
 
@@ -104,15 +104,15 @@ async def test_it_has_the_values_of_the_other_pods_and_its_own_over_them(tmp_pat
     [expression] = admitted["from"][0]["namespaceSelector"]["matchExpressions"]
     assert expression["values"] == ["ingress"]
     own = await rendered(
-        tmp_path, {**ON, "console": {"enable": True, "certSecret": "mine"}, "certManager": {"enable": True}}
+        tmp_path, {**ON, "console": {"enabled": True, "certSecret": "mine"}, "certManager": {"enabled": True}}
     )
     assert "aim-engine-console" not in of_kind(own, "Certificate")
 
 
 @pytest.mark.spec("FW-683")
 async def test_alerts_lead_to_it_where_it_has_a_name(tmp_path: Path) -> None:
-    watched: JsonObject = {"prometheus": {"enable": True, "rules": True}}
-    hosts: JsonObject = {"console": {"enable": True, "hosts": ["aim.example.com", "other.example.com"]}}
+    watched: JsonObject = {"prometheus": {"enabled": True, "rules": True}}
+    hosts: JsonObject = {"console": {"enabled": True, "hosts": ["aim.example.com", "other.example.com"]}}
     for values, url in ((watched, None), (watched | ON, None), (watched | hosts, "https://aim.example.com/")):
         done = await rendered(tmp_path, values)
         [group] = of_kind(done, "PrometheusRule")["aim-engine"]["spec"]["groups"]
@@ -156,10 +156,10 @@ def _is_of_console(obj: JsonObject) -> bool:
 
 
 async def _keys(folder: Path) -> JsonObject:
-    done = await rendered(folder, {"nats": {"auth": {"enable": True}}})
+    done = await rendered(folder, {"nats": {"auth": {"enabled": True}}})
     assert "publicKeys" in done.errors
     names = ("aim", *(f"aim-{one}" for one in SERVICES))
-    return {"enable": True, "publicKeys": {name: new_key().public for name in names}}
+    return {"enabled": True, "publicKeys": {name: new_key().public for name in names}}
 
 
 # Viewers

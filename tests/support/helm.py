@@ -17,7 +17,7 @@ ENGINE: Final = str(CHARTS / "aim-engine")
 NAMESPACE: Final = "aim-system"
 POD_NAME: Final = "$POD_NAME"
 KUBERNETES: Final = ("--kube-version", "1.34")
-DEFINED: Final = ("--set", "crd.enable=false", "--api-versions", "aim.eai.amd.com/v1alpha1/AIMService")
+DEFINED: Final = ("--set", "crd.enabled=false", "--api-versions", "aim.eai.amd.com/v1alpha1/AIMService")
 OFFLINE: Final = (*KUBERNETES, *DEFINED)
 """What a rendering without a cluster is told, so that it looks as in one that has the definitions."""
 

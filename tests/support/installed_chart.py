@@ -147,7 +147,7 @@ class Installation:
     def _values(self) -> JsonObject:
         services = {name: {"env": _reported(own_variables(one.env))} for name, one in self._wanted.items()}
         # Definitions are the cluster's. Requests of tests to the metrics have no token; `test_real_metrics` has.
-        special = {"crd": {"enable": False}, "metrics": {"secure": False}, "check": {"seconds": 5}}
+        special = {"crd": {"enabled": False}, "metrics": {"secure": False}, "check": {"seconds": 5}}
         return {**self.broker.values, "services": services, **special}
 
     def _certificate(self) -> JsonObject:

@@ -12,7 +12,7 @@ from aim_local.node import NodeError
 from aim_local.node.platform import NAMESPACE, RELEASE
 from controller_runtime import JsonObject
 
-UNCHECKED: Final[JsonObject] = {"check": {"enable": False}}
+UNCHECKED: Final[JsonObject] = {"check": {"enabled": False}}
 """Values of an upgrade that is not about the check, which takes as long as all the rest."""
 LEASES: Final = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
 _ROLLED_SECONDS: Final = 180

@@ -14,6 +14,7 @@ DOCS: Final = ROOT / "docs"
 _NOT_FOR_USERS: Final = ("spec", "development", "reference")
 PAGES: Final = [
     ROOT / "README.md",
+    ROOT / "UPGRADING.md",
     *(page for page in sorted(DOCS.rglob("*.md")) if page.relative_to(DOCS).parts[0] not in _NOT_FOR_USERS),
 ]
 """What contributors run is run by them; the reference is generated."""

@@ -16,10 +16,11 @@ from aim_packaging.alerts import rules
 from aim_packaging.broker import reader, user_of
 from aim_packaging.dashboards import DASHBOARDS, dashboard_json
 from aim_packaging.reference.tables import for_users
+from aim_packaging.reference.values_page import readme
 from aim_packaging.reserved import reserved
 from aim_packaging.rules import rules_of
 from aim_packaging.services import definitions
-from aim_packaging.values import Values, Workload
+from aim_packaging.values import Switched, Values, Workload
 from controller_runtime import JsonObject
 from controller_runtime.log.wire.subjects import Layout
 
@@ -37,6 +38,8 @@ def schema_json() -> str:
     for name in sorted(_sections(Values()) - _sections(Workload()) - {"Workload"}):
         whole = schema["$defs"][name]
         whole["required"] = sorted(whole["properties"])
+    for one in Switched.__subclasses__():
+        schema["$defs"][one.__name__]["properties"]["enable"] = {"type": "boolean", "deprecated": True}
     # What others share with a chart through Helm is theirs.
     schema["$defs"]["Global"].update(additionalProperties=True, required=[])
     return for_users(json.dumps(schema, indent=1, sort_keys=True)) + "\n"
@@ -48,6 +51,16 @@ def _sections(values: BaseModel) -> set[str]:
         one for one in (getattr(values, name) for name in type(values).model_fields) if isinstance(one, BaseModel)
     ]
     return {type(one).__name__ for one in nested}.union(*(_sections(one) for one in nested))
+
+
+def switches(values: BaseModel, path: str = "") -> Iterator[str]:
+    """Where values can be left out, as paths with points; a service's own budgets are not among them."""
+    for name, field in type(values).model_fields.items():
+        value, place = getattr(values, name), f"{path}{field.alias or name}"
+        if isinstance(value, Switched):
+            yield place
+        if isinstance(value, BaseModel):
+            yield from switches(value, f"{place}.")
 
 
 def values_yaml() -> str:
@@ -148,9 +161,11 @@ def files(charts: Path) -> Mapping[Path, str]:
     return {
         charts / "aim-engine/files/permissions.yaml": _HEADER + yaml.safe_dump(table, sort_keys=False, width=120),
         charts / "aim-engine/PERMISSIONS.md": page(table),
+        charts / "aim-engine/README.md": readme(),
         charts / "aim-engine/files/rules.yaml": _RULES_HEADER + yaml.safe_dump(rules(), sort_keys=False, width=1000),
         charts / "aim-engine/files/reserved.yaml": _RESERVED_HEADER + yaml.safe_dump(reserved(), sort_keys=False),
         charts / "aim-engine/files/services.txt": " ".join(SERVICES) + "\n",
+        charts / "aim-engine/files/switches.txt": " ".join(switches(Values())) + "\n",
         **{charts / f"aim-engine/files/dashboards/{one.name}.json": dashboard_json(one) for one in DASHBOARDS},
         charts / "aim-engine/values.yaml": _VALUES_HEADER + values_yaml(),
         charts / "aim-engine/values.schema.json": schema_json(),

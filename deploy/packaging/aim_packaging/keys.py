@@ -39,6 +39,6 @@ def secret(prefix: str, namespace: str, user: str, key: UserKey) -> JsonObject:
 
 def manifests(prefix: str, namespace: str, keys: Mapping[str, UserKey]) -> tuple[str, str]:
     """The Secrets of all users, and values for the chart with their public keys."""
-    values: dict[str, Any] = {"nats": {"auth": {"enable": True, "publicKeys": {u: k.public for u, k in keys.items()}}}}
+    values: dict[str, Any] = {"nats": {"auth": {"enabled": True, "publicKeys": {u: k.public for u, k in keys.items()}}}}
     secrets = [secret(prefix, namespace, user, key) for user, key in keys.items()]
     return yaml.safe_dump_all(secrets, sort_keys=False), yaml.safe_dump(values, sort_keys=False)

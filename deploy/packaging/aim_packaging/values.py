@@ -23,6 +23,7 @@ from aim_packaging.pod_values import (
 from aim_packaging.pod_values import Secrets as PullSecrets
 from controller_runtime.duration import UNSIGNED_PATTERN
 from controller_runtime.log.broker.address import BROKER_URLS
+from controller_runtime.telemetry.logs import LogFormat, LogLevel
 
 Share = Annotated[float, Field(ge=0, le=1)]
 ShareText = Annotated[str, Field(pattern=r"^(0|1|0?\.[0-9]+|0\.|1\.0*)$")]
@@ -32,6 +33,8 @@ HostName = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")]
 Bytes = Annotated[str, Field(pattern=r"^([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[kMGTPE]|[eE][0-9]+)?$")]
 
 
+Prefix = Annotated[str, Field(pattern=r"^([a-z]([a-z0-9-]{0,28}[a-z0-9])?)?$")]
+"""What names begin with; the longest name behind it takes 33 of the 63 characters."""
 NKey = Annotated[str, Field(pattern="^U[A-Z2-7]{55}$")]
 """The public key of a user."""
 Port = Annotated[int, Field(ge=1, le=65535)]
@@ -44,6 +47,12 @@ Cidr = Annotated[
 
 class _Values(Part, BaseModel):
     """Named here as what it is, so that linters see that defaults are copied."""
+
+
+class Switched(_Values):
+    """What can be left out. For one release `enable`, the name of the kubebuilder charts, counts as `enabled`."""
+
+    enabled: bool = True
 
 
 class Image(_Values):
@@ -61,13 +70,22 @@ class PinnedImage(Image):
     tag: str = Field(min_length=1)
 
 
-class PodDisruptionBudget(_Values):
+class PodDisruptionBudget(Switched):
     """Whether a drain waits for another replica; only where there are two or more."""
 
-    enable: bool = True
+    enabled: bool = True
     max_unavailable: int | str = 1
     min_available: int | str = Field("", description="wins over maxUnavailable")
     unhealthy_pod_eviction_policy: Literal["", "IfHealthyBudget", "AlwaysAllow"] = ""
+
+
+class Probe(_Values):
+    """When a probe asks, and how often it may fail, in seconds."""
+
+    initial_delay_seconds: int = Field(0, ge=0)
+    period_seconds: int = Field(10, ge=1)
+    timeout_seconds: int = Field(1, ge=1)
+    failure_threshold: int = Field(3, ge=1)
 
 
 class Workload(_Values):
@@ -77,10 +95,19 @@ class Workload(_Values):
     image: Image = Image(repository="docker.io/amdenterpriseai/aim-engine")
     image_pull_secrets: PullSecrets = Field([], description="of the operator's own images")
     args: list[str] = Field(["--leader-elect"], description="flags of the process")
+    log_level: LogLevel = Field("info", description="least severity that is logged: debug, info or error")
+    log_format: LogFormat = Field("json", description="json, or console for people")
     env: Variables = Field([], description="further environment variables")
     env_from: Objects = Field([], description="ConfigMaps and Secrets with further ones")
     extra_volumes: Objects = []
     extra_volume_mounts: Objects = []
+    init_containers: Objects = []
+    extra_containers: Objects = Field([], description="beside the service in its pod")
+    startup_probe: Probe = Field(
+        Probe(period_seconds=3, failure_threshold=60), description="holds the others back; a busy node starts slowly"
+    )
+    liveness_probe: Probe = Probe(initial_delay_seconds=15, period_seconds=20)
+    readiness_probe: Probe = Probe(initial_delay_seconds=5)
     strategy: Object = Field({}, description="of the Deployment; empty = RollingUpdate")
     revision_history_limit: int = Field(10, ge=0)
     deployment_annotations: Texts = {}
@@ -126,15 +153,17 @@ class Services(_Values):
 
 
 class ServiceAccount(_Values):
-    """Identities of the five services, one each."""
+    """Identities of the five services and of the console, one each."""
 
+    create: bool = Field(True, description="false = they exist, with these names; roles are bound to them")
+    name: Prefix = Field("", description="what their names begin with; empty = that of the release's objects")
     annotations: Texts = {}
 
 
-class RbacHelpers(_Values):
+class RbacHelpers(Switched):
     """ClusterRoles for users (FW-310)."""
 
-    enable: bool = True
+    enabled: bool = True
     aggregate: bool = Field(False, description="into the built-in roles admin, edit and view (FW-313)")
 
 
@@ -145,10 +174,10 @@ class Reader(_Values):
     namespace: str = Field(min_length=1)
 
 
-class Metrics(_Values):
+class Metrics(Switched):
     """Prometheus metrics."""
 
-    enable: bool = True
+    enabled: bool = True
     port: int = Field(8443, ge=1, le=65535, json_schema_extra={"not": {"const": 8081}}, description="not 8081")
     secure: bool = Field(True, description="HTTPS, for those who may get /metrics; false = plain HTTP for everybody")
     cert_secret: str = Field(
@@ -159,19 +188,19 @@ class Metrics(_Values):
     readers: list[Reader] = Field([], description="ServiceAccounts that may read them, such as that of Prometheus")
 
 
-class CertManager(_Values):
+class CertManager(Switched):
     """Certificates by cert-manager."""
 
-    enable: bool = Field(
+    enabled: bool = Field(
         False,
         description="makes the Secrets of metrics.certSecret and console.certSecret, by issuers that sign themselves",
     )
 
 
-class Console(_Values):
+class Console(Switched):
     """`aim console` for all who may list something (FW-683). What holds for its pod: services.console."""
 
-    enable: bool = False
+    enabled: bool = False
     hosts: list[HostName] = Field(
         [], description="names that it is opened by, besides that of its Service and of a port-forward"
     )
@@ -188,10 +217,10 @@ class TokenSecret(_Values):
     key: str = "token"
 
 
-class Prometheus(_Values):
+class Prometheus(Switched):
     """Objects of the Prometheus operator."""
 
-    enable: bool = Field(False, description="makes a ServiceMonitor for each service")
+    enabled: bool = Field(False, description="makes a ServiceMonitor for each service")
     rules: bool = Field(True, description="makes a PrometheusRule with the default alerts, if enabled")
     runbooks: str = Field("docs/runbooks.md", description="where the runbooks are, for the links of alerts: your copy")
     interval: Duration = "30s"
@@ -199,10 +228,10 @@ class Prometheus(_Values):
     labels: Texts = Field({}, description="of all, for the selector of your Prometheus")
 
 
-class Dashboards(_Values):
+class Dashboards(Switched):
     """Grafana dashboards as ConfigMaps, for its sidecar."""
 
-    enable: bool = False
+    enabled: bool = False
     labels: Texts = Field({"grafana_dashboard": "1"}, description="by which the sidecar finds them")
     annotations: Texts = Field({}, description="such as the folder in Grafana")
 
@@ -214,10 +243,10 @@ class Dns(_Values):
     to: Objects = Field([], description="peers, as a NetworkPolicy has them; empty = anywhere")
 
 
-class NetworkPolicy(_Values):
+class NetworkPolicy(Switched):
     """What may talk to what (FW-701)."""
 
-    enable: bool = True
+    enabled: bool = True
     api_server_cidrs: list[Cidr] = Field(["0.0.0.0/0", "::/0"], min_length=1, description="addresses of the API server")
     api_server_ports: Ports = [443, 6443]
     registry_ports: Ports = Field([443, 80, 5000], description="of model-sync and discovery to anywhere")
@@ -243,26 +272,26 @@ class Tls(_Values):
     )
 
 
-class Reloader(_Values):
+class Reloader(Switched):
     """A container beside each broker that tells it of a renewed certificate; only with TLS."""
 
-    enable: bool = Field(True, description="false = restart the brokers yourself after a renewal")
+    enabled: bool = Field(True, description="false = restart the brokers yourself after a renewal")
     image: PinnedImage = PinnedImage(repository="docker.io/natsio/nats-server-config-reloader", tag="0.23.0")
     resources: Resources = Resources(limits={"memory": "64Mi"}, requests={"cpu": "10m", "memory": "32Mi"})
 
 
-class Auth(_Values):
+class Auth(Switched):
     """NKeys: one user per service with only its subjects. `python -m aim_packaging nats-keys` makes them."""
 
-    enable: bool = False
+    enabled: bool = False
     public_keys: dict[str, NKey] = Field({}, description="by user: aim-model-sync … aim-routing, and aim")
     secret_prefix: str = Field("aim-engine-nats-", description="Secret of a user: this and its name, key user.nk")
 
 
-class Exporter(_Values):
-    """A container beside each broker with its metrics; with `prometheus.enable` also a PodMonitor."""
+class Exporter(Switched):
+    """A container beside each broker with its metrics; with `prometheus.enabled` also a PodMonitor."""
 
-    enable: bool = False
+    enabled: bool = False
     image: PinnedImage = PinnedImage(repository="docker.io/natsio/prometheus-nats-exporter", tag="0.20.1")
     port: Port = 7777
     resources: Resources = Resources(limits={"memory": "64Mi"}, requests={"cpu": "10m", "memory": "32Mi"})
@@ -284,10 +313,10 @@ class Limits(_Values):
     decisions_bytes: Bytes = "512Mi"
 
 
-class Nats(_Values):
+class Nats(Switched):
     """The message broker."""
 
-    enable: bool = Field(True, description="bring one; false = use the one at url")
+    enabled: bool = Field(True, description="bring one; false = use the one at url")
     url: str = Field("", pattern=BROKER_URLS, description="of an existing broker, comma-separated list")
     root: str = Field("aim", pattern="^[a-z0-9-]+$", description="one for each installation that shares a broker")
     jetstream_domain: str = ""
@@ -316,10 +345,10 @@ class Nats(_Values):
     extra_ingress: Objects = Field([], description="further rules of its NetworkPolicy: who else may reach it")
 
 
-class Check(OneOff):
+class Check(Switched, OneOff):
     """`aim doctor` as a Job after each installation and upgrade, which fails with it (FW-546)."""
 
-    enable: bool = Field(True, description="false = run `aim doctor` yourself")
+    enabled: bool = Field(True, description="false = run `aim doctor` yourself")
     seconds: int = Field(120, ge=1, description="within which all has to be well")
     image: Image = Image(repository="docker.io/amdenterpriseai/aim-engine-cli")
 
@@ -340,18 +369,18 @@ class Downloader(_Values):
     )
 
 
-class ClusterRuntimeConfig(_Values):
+class ClusterRuntimeConfig(Switched):
     """An AIMClusterRuntimeConfig, which helm never deletes; its spec is passed on as it is (FW-321)."""
 
-    enable: bool = False
+    enabled: bool = False
     name: str = "default"
     spec: Object = {}
 
 
-class ClusterModelSource(_Values):
+class ClusterModelSource(Switched):
     """An AIMClusterModelSource, as it is, which helm never deletes. With `images`, set `filters` to null (MS-365)."""
 
-    enable: bool = False
+    enabled: bool = False
     name: str = "amd-aim-model-source"
     spec: Object = {
         "registry": "docker.io",
@@ -361,10 +390,10 @@ class ClusterModelSource(_Values):
     }
 
 
-class Crd(_Values):
+class Crd(Switched):
     """The definitions (FW-703)."""
 
-    enable: bool = Field(True, description="bring and upgrade them; false = kubectl -k deploy/crds, before")
+    enabled: bool = Field(True, description="bring and upgrade them; false = kubectl -k deploy/crds, before")
     keep: bool = Field(True, description="leave them, and with them every object, when the release is uninstalled")
 
 
@@ -394,10 +423,10 @@ class Secrets(_Values):
     allowed: list[NamedSecrets] = Field([], description="with restrict: these and no others; the namespaces must exist")
 
 
-class AdmissionPolicy(_Values):
+class AdmissionPolicy(Switched):
     """What the API server refuses of users' objects (FW-508); needs Kubernetes 1.30. Empty lists allow everything."""
 
-    enable: bool = False
+    enabled: bool = False
     actions: list[Literal["Deny", "Warn", "Audit"]] = Field(
         ["Deny"], min_length=1, description="[Warn, Audit] tells what would be refused"
     )
@@ -464,6 +493,9 @@ class Values(_Values):
 
     global_: Annotated[Global, Field(alias="global")] = Global()
     common_labels: CommonLabels = Field({}, description="of all objects, besides the chart's own")
+    fullname_override: Prefix = Field(
+        "", description="what the names of the release's objects begin with; empty = aim-engine"
+    )
     manager: Workload = Workload()
     services: Services = Services()
     direct_watch: bool = Field(True, description="read the API server while the broker is away; adds list and watch")

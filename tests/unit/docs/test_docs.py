@@ -19,7 +19,10 @@ from aim_packaging.values import Values, Workload
 from controller_runtime import JsonObject
 from oci_registry.mirrors import parse_registries
 
-PAGES = sorted([ROOT / "README.md", *DOCS.rglob("*.md"), *(ROOT / "examples").rglob("*.md")])
+CHART_README = ROOT / "deploy/charts/aim-engine/README.md"
+PAGES = sorted(
+    [ROOT / "README.md", ROOT / "UPGRADING.md", CHART_README, *DOCS.rglob("*.md"), *(ROOT / "examples").rglob("*.md")]
+)
 GROUP = "aim.eai.amd.com/"
 _BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"`[^`\n]*`")

@@ -39,6 +39,7 @@ def said(monkeypatch: pytest.MonkeyPatch, refusals: int) -> str:
     found = _PROGRAM.search(_TEMPLATE.read_text(encoding="utf-8"))
     assert found
     program = _SERVICES.sub("serving routing", textwrap.dedent(found[1]))
+    program = program.replace('{{ include "aim.fullname" $ }}', "aim-engine")
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(program, str(_TEMPLATE), "exec"), {})

@@ -166,8 +166,10 @@ def test_what_nobody_of_ours_writes_has_no_status_of_ours() -> None:
 def test_the_chart_is_up_to_date_or_says_which_file_is_not(tmp_path: Path) -> None:
     assert {path.name for path in outdated(tmp_path)} == {
         "services.txt",
+        "switches.txt",
         "permissions.yaml",
         "PERMISSIONS.md",
+        "README.md",
         "values.yaml",
         "values.schema.json",
         "rules.yaml",
@@ -226,7 +228,7 @@ def test_the_reading_user_of_command_and_console_writes_nothing_on_the_broker() 
 def test_the_console_is_one_pod_that_is_off_and_closed_unless_values_say_otherwise() -> None:
     values = Values()
     assert values.services.console["replicas"] == 1, "sessions are in the memory of one"
-    assert (values.console.enable, values.console.namespaces) == (False, [])
+    assert (values.console.enabled, values.console.namespaces) == (False, [])
 
 
 @pytest.mark.spec("FW-535")

@@ -33,9 +33,9 @@ def test_values_of_the_older_chart_keep_their_names_and_defaults() -> None:
     assert manager["resources"]["limits"] == {"cpu": "500m", "memory": "4Gi"}
     assert manager["resources"]["requests"] == {"cpu": "100m", "memory": "256Mi"}
     assert manager["securityContext"]["readOnlyRootFilesystem"] is True
-    assert values["rbacHelpers"]["enable"] is True
-    assert values["prometheus"]["enable"] is False
-    assert (values["clusterRuntimeConfig"]["enable"], values["clusterRuntimeConfig"]["name"]) == (False, "default")
+    assert values["rbacHelpers"]["enabled"] is True
+    assert values["prometheus"]["enabled"] is False
+    assert (values["clusterRuntimeConfig"]["enabled"], values["clusterRuntimeConfig"]["name"]) == (False, "default")
 
 
 @pytest.mark.spec("FW-537")
@@ -56,7 +56,7 @@ def test_labels_of_selectors_sections_and_the_port_of_the_probes_may_not_be_take
     for labels in (schema["properties"]["commonLabels"], *(defs[of]["properties"]["podLabels"] for of in POD_SECTIONS)):
         assert selected <= {name for name, may_be in labels["properties"].items() if may_be is False}
     assert {"nats", "metrics", "services", "manager"} <= set(schema["required"])
-    assert defs["Nats"]["required"] == sorted(defs["Nats"]["properties"])
+    assert defs["Nats"]["required"] == sorted(defs["Nats"]["properties"].keys() - {"enable"})
     assert defs["Metrics"]["properties"]["port"]["not"] == {"const": 8081}
 
 

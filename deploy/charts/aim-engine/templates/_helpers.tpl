@@ -2,7 +2,33 @@
 {{ .Files.Get "files/services.txt" | trim }}
 {{- end }}
 
-{{- /* Names begin with aim-engine- whatever the release is called (FW-323). */}}
+{{- /* What names begin with, whatever the release is called (FW-323). */}}
+{{- define "aim.fullname" -}}
+{{ .Values.fullnameOverride | default "aim-engine" }}
+{{- end }}
+
+{{- /* The ServiceAccount of a service or of the console. */}}
+{{- define "aim.account" -}}
+{{ .root.Values.serviceAccount.name | default (include "aim.fullname" .root) }}-{{ .component }}
+{{- end }}
+
+{{- /* Takes the former names of values for one release (FW-886); begins every template that reads values. */}}
+{{- define "aim.accept" -}}
+{{- range $path := include "aim.switches" . | fromJsonArray -}}
+{{- $section := $.Values -}}
+{{- range $name := splitList "." $path }}{{ $section = index $section $name }}{{ end -}}
+{{- if hasKey $section "enable" }}{{ $_ := set $section "enabled" $section.enable }}{{ end -}}
+{{- end -}}
+{{- end }}
+
+{{- define "aim.switches" -}}
+{{- $found := splitList " " (.Files.Get "files/switches.txt" | trim) -}}
+{{- range $name, $own := .Values.services -}}
+{{- if $own.podDisruptionBudget }}{{ $found = append $found (printf "services.%s.podDisruptionBudget" $name) }}{{ end -}}
+{{- end -}}
+{{- toJson $found -}}
+{{- end }}
+
 {{- define "aim.labels" -}}
 app.kubernetes.io/name: aim-engine
 app.kubernetes.io/instance: {{ .root.Release.Name }}
@@ -124,12 +150,12 @@ topologySpreadConstraints:
 {{- end }}
 
 {{- define "aim.budget" }}
-{{- if and .w.podDisruptionBudget.enable (gt (int .w.replicas) 1) }}
+{{- if and .w.podDisruptionBudget.enabled (gt (int .w.replicas) 1) }}
 ---
 apiVersion: policy/v1
 kind: PodDisruptionBudget
 metadata:
-  name: aim-engine-{{ .scope.component }}
+  name: {{ include "aim.fullname" .scope.root }}-{{ .scope.component }}
   namespace: {{ .scope.root.Release.Namespace }}
   labels: {{- include "aim.labels" .scope | nindent 4 }}
 spec:
@@ -153,10 +179,10 @@ spec:
 {{- end }}
 
 {{- define "aim.natsUrl" -}}
-{{- if .Values.nats.enable -}}
-{{ ternary "tls" "nats" (ne .Values.nats.tls.secretName "") }}://aim-engine-nats.{{ .Release.Namespace }}.svc:4222
+{{- if .Values.nats.enabled -}}
+{{ ternary "tls" "nats" (ne .Values.nats.tls.secretName "") }}://{{ include "aim.fullname" . }}-nats.{{ .Release.Namespace }}.svc:4222
 {{- else -}}
-{{ required "nats.url is needed where nats.enable is false: the URL of your broker" .Values.nats.url }}
+{{ required "nats.url is needed where nats.enabled is false: the URL of your broker" .Values.nats.url }}
 {{- end -}}
 {{- end }}
 
@@ -176,19 +202,19 @@ spec:
 
 {{- /* Secret with the certificate of the metrics; empty where pods sign their own. */}}
 {{- define "aim.metricsSecret" -}}
-{{- if and .Values.metrics.enable .Values.metrics.secure -}}
-{{- .Values.metrics.certSecret | default (ternary "aim-engine-metrics-tls" "" .Values.certManager.enable) -}}
+{{- if and .Values.metrics.enabled .Values.metrics.secure -}}
+{{- .Values.metrics.certSecret | default (ternary (printf "%s-metrics-tls" (include "aim.fullname" .)) "" .Values.certManager.enabled) -}}
 {{- end -}}
 {{- end }}
 
 {{- /* Secret with the certificate of the console; empty where its pod signs its own. */}}
 {{- define "aim.consoleSecret" -}}
-{{- .Values.console.certSecret | default (ternary "aim-engine-console-tls" "" .Values.certManager.enable) -}}
+{{- .Values.console.certSecret | default (ternary (printf "%s-console-tls" (include "aim.fullname" .)) "" .Values.certManager.enabled) -}}
 {{- end }}
 
 {{- /* Names that the console is opened by. */}}
 {{- define "aim.consoleHosts" -}}
-{{- prepend .Values.console.hosts (printf "aim-engine-console.%s.svc" .Release.Namespace) | uniq | toJson -}}
+{{- prepend .Values.console.hosts (printf "%s-console.%s.svc" (include "aim.fullname" .) .Release.Namespace) | uniq | toJson -}}
 {{- end }}
 
 {{- /* The rules of a role; without Secrets where values name the ones that may be read (FW-507). */}}
@@ -238,7 +264,7 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 - name: AIM_NATS_JETSTREAM_DOMAIN
   value: {{ . }}
 {{- end }}
-{{- if .Values.nats.auth.enable }}
+{{- if .Values.nats.auth.enabled }}
 - name: AIM_NATS_CREDENTIALS_FILE
   value: /etc/aim/nats/user.nk
 {{- end }}
@@ -251,7 +277,7 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- define "aim.readerMounts" -}}
 - name: tmp
   mountPath: /tmp
-{{- if .Values.nats.auth.enable }}
+{{- if .Values.nats.auth.enabled }}
 - name: nats
   mountPath: /etc/aim/nats
   readOnly: true
@@ -266,7 +292,7 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- define "aim.readerVolumes" -}}
 - name: tmp
   emptyDir: {}
-{{- if .Values.nats.auth.enable }}
+{{- if .Values.nats.auth.enabled }}
 - name: nats
   secret:
     secretName: {{ .Values.nats.auth.secretPrefix }}aim
@@ -301,7 +327,7 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
     {{- range .Values.networkPolicy.apiServerPorts }}
     - {protocol: TCP, port: {{ . }}}
     {{- end }}
-{{- if .Values.nats.enable }}
+{{- if .Values.nats.enabled }}
 - to:
     - podSelector:
         matchLabels: {{- include "aim.selector" (dict "root" . "component" "nats") | nindent 10 }}
