@@ -17,7 +17,7 @@ WORKERS ?= $(shell expr 4 + $$(getconf _NPROCESSORS_ONLN))
 LONGEST := tests/chaos/test_service_leaders.py tests/e2e/test_killed_services.py tests/integration/serving \
   tests/integration/runtime tests/unit/test_bad_values.py
 
-.PHONY: test-gallery test-clock test-downloads kube-assets node-assets node node-down test-node external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real used-permissions flaky test-registry test-alerts test-console test-replay test-upgrade compatibility lint format crds crds-check chart chart-check reference manifests image-packages images engine-images images-table images-push images-check test-built-images image-trees test-images sbom bench costs docs mutants spec-coverage lock clean
+.PHONY: test-gallery test-clock test-downloads kube-assets node-assets node node-down test-node external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real used-permissions flaky test-registry test-alerts test-console test-replay test-upgrade compatibility lint format crds crds-check chart chart-check reference manifests image-packages images engine-images images-table images-push images-check test-built-images image-trees test-images sbom release bench costs docs mutants spec-coverage lock clean
 
 setup: $(STAMP)
 
@@ -268,6 +268,11 @@ image-trees: setup
 # Bills of materials (SPDX) of the images, into .run/sbom.
 sbom: setup
 	$(BIN)/python -m aim_packaging sbom .run/sbom
+
+# Everything that a release has, of the commit that is checked out, into dist/VERSION: make release VERSION=0.1.0. With images
+# where make images TAG=VERSION built them. KEY=file signs the checksums, REPOSITORY is that of the images.
+release: setup
+	@$(BIN)/python -m aim_packaging release "$(VERSION)" $(if $(REPOSITORY),--repository "$(REPOSITORY)") $(if $(KEY),--key "$(KEY)")
 
 spec-coverage: setup
 	$(BIN)/python tests/spec_coverage.py

@@ -18,6 +18,10 @@ from support.on_node import OnNode
 from aim_domain.services import SERVICES
 from aim_local.node import NodeError
 from aim_local.node.platform import NAMESPACE, RELEASE
+from aim_packaging.images.commands import LAYOUT, REPOSITORY
+from aim_packaging.images.layout import Layout
+from aim_packaging.release import Release, images_of, values_of
+from controller_runtime import __version__
 
 _HOOKED: Final = (
     f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs/aim-engine-check",
@@ -124,6 +128,27 @@ async def test_doctor_finds_nothing_bad(node: OnNode) -> None:
     about = {one["about"] for one in findings}
     assert {"Kubernetes", "definitions", "permissions", "streams", "freshness", "clocks", "leaders"} <= about
     assert (await aim(node, "doctor", "--pre")).code == 0
+
+
+@pytest.mark.spec("FW-887")
+async def test_a_release_installs_from_its_folder(node: OnNode, tmp_path: Path) -> None:
+    """The packaged chart, and the images by their digests."""
+    images = images_of(Layout(LAYOUT.absolute()), REPOSITORY, __version__)
+    values = {**values_of(images, REPOSITORY), **UNCHECKED}
+    package = tmp_path / Release(__version__, Path.cwd(), tmp_path).chart()
+    try:
+        await asyncio.to_thread(lambda: node.platform.install(values, chart=package))
+        await rolled_out(node, *SERVICES)
+        for name in SERVICES:
+            [deployment] = await node.objects(
+                "deployments", "-n", NAMESPACE, "-l", f"app.kubernetes.io/component={name}"
+            )
+            [container] = deployment["spec"]["template"]["spec"]["containers"]
+            assert container["image"] == f"{REPOSITORY}-{name}@{images[name].top.digest}"
+        async with node.namespace("packaged") as namespace:
+            await node.service(namespace, "chat")
+    finally:
+        await restore(node)
 
 
 async def test_the_console_comes_with_an_upgrade_and_answers_by_its_service(node: OnNode) -> None:

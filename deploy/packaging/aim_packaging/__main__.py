@@ -8,7 +8,9 @@ from typing import Annotated
 
 import typer
 
+from aim_packaging.images.commands import LAYOUT, REPOSITORY
 from aim_packaging.images.commands import app as images_app
+from aim_packaging.images.layout import Layout as ImageLayout
 from controller_runtime.log.wire.subjects import DEFAULT_ROOT, Layout
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
@@ -96,6 +98,28 @@ def sbom(
     text = lock.read_text(encoding="utf-8")
     for image, names in json.loads(images.read_text(encoding="utf-8")).items():
         (folder / f"{image}.spdx.json").write_text(document(image, names, text, __version__), encoding="utf-8")
+
+
+@app.command()
+def release(
+    version: Annotated[str, typer.Argument(help="that of the checkout")],
+    folder: Annotated[Path, typer.Option(help="where to write it; a folder of the version is made in it")] = Path(
+        "dist"
+    ),
+    repository: Annotated[str, typer.Option(help="what names of images begin with")] = REPOSITORY,
+    key: Annotated[Path | None, typer.Option(help="private SSH key that signs the checksums")] = None,
+) -> None:
+    """Make everything that a release has, of the commit that is checked out."""
+    from aim_packaging.release import Release, ReleaseError  # noqa: PLC0415
+
+    made = Release(version, Path.cwd(), folder / version)
+    try:
+        made.check()
+        for part in made.make(ImageLayout(LAYOUT.absolute()), repository, key):
+            typer.echo(f"{made.folder}: {part}")
+    except ReleaseError as error:
+        typer.echo(f"release {version} not made: {error}", err=True)
+        sys.exit(1)
 
 
 @app.command()

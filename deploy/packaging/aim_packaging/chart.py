@@ -21,7 +21,7 @@ from aim_packaging.reserved import reserved
 from aim_packaging.rules import rules_of
 from aim_packaging.services import definitions
 from aim_packaging.values import Switched, Values, Workload
-from controller_runtime import JsonObject
+from controller_runtime import JsonObject, __version__
 from controller_runtime.log.wire.subjects import Layout
 
 
@@ -167,9 +167,31 @@ def files(charts: Path) -> Mapping[Path, str]:
         charts / "aim-engine/files/services.txt": " ".join(SERVICES) + "\n",
         charts / "aim-engine/files/switches.txt": " ".join(switches(Values())) + "\n",
         **{charts / f"aim-engine/files/dashboards/{one.name}.json": dashboard_json(one) for one in DASHBOARDS},
+        charts / "aim-engine/Chart.yaml": about(),
         charts / "aim-engine/values.yaml": _VALUES_HEADER + values_yaml(),
         charts / "aim-engine/values.schema.json": schema_json(),
     }
+
+
+def about() -> str:
+    """`Chart.yaml`: chart and images have the version of the packages."""
+    facts = {
+        "apiVersion": "v2",
+        "name": "aim-engine",
+        "description": "Serves large language models on AMD GPU clusters.",
+        "type": "application",
+        "version": __version__,
+        "appVersion": __version__,
+        "kubeVersion": ">=1.28.0-0",
+        "keywords": ["ai", "amd", "gpu", "inference", "kserve", "llm", "operator"],
+        "annotations": {
+            "artifacthub.io/category": "ai-machine-learning",
+            "artifacthub.io/license": "Apache-2.0",
+            "artifacthub.io/operator": "true",
+            "artifacthub.io/prerelease": "true",
+        },
+    }
+    return yaml.safe_dump(facts, sort_keys=False)
 
 
 def write(charts: Path) -> None:

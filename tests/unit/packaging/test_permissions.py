@@ -169,6 +169,7 @@ def test_the_chart_is_up_to_date_or_says_which_file_is_not(tmp_path: Path) -> No
         "switches.txt",
         "permissions.yaml",
         "PERMISSIONS.md",
+        "Chart.yaml",
         "README.md",
         "values.yaml",
         "values.schema.json",

@@ -99,11 +99,12 @@ class NodePlatform:
         """The pods of the platform, for the demo's report."""
         return await asyncio.to_thread(self._rows)
 
-    def install(self, values: JsonObject | None = None, *arguments: str) -> None:
+    def install(self, values: JsonObject | None = None, *arguments: str, chart: Path = CHART) -> None:
         """`helm upgrade --install` of the chart, and wait until all of it is ready.
 
         Args:
             values: over those that a node needs.
+            chart: a folder or a package.
             arguments: further ones of helm.
 
         Raises:
@@ -122,7 +123,7 @@ class NodePlatform:
                 file.write_text(yaml.safe_dump(content), encoding="utf-8")
             chosen = [word for file in files for word in ("-f", str(file))]
             self.helm(
-                "upgrade", "--install", RELEASE, str(CHART), "-n", NAMESPACE, *chosen,
+                "upgrade", "--install", RELEASE, str(chart), "-n", NAMESPACE, *chosen,
                 "--wait", f"--timeout={_INSTALL_SECONDS}s", *arguments,
             )  # fmt: skip
 
