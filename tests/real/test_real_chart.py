@@ -117,6 +117,8 @@ async def test_former_names_of_values_count_for_one_release(tmp_path: Path, real
     before, after = await rendered(tmp_path, former), await rendered(tmp_path, json.loads(text))
     assert (before.status, before.output) == (0, after.output)
     assert "aim-engine-serving" not in of_kind(after, "PodDisruptionBudget")
+    both = await rendered(tmp_path, {"console": {"enable": False, "enabled": True}})
+    assert (both.status, "console.enable and console.enabled differ; remove console.enable" in both.errors) == (1, True)
     assert "aim-engine-console" in of_kind(before, "Deployment")
     config = ("--kubeconfig", str(real_cluster.kubeconfig_for(User.KUBECTL)))
     notes = [

@@ -53,12 +53,12 @@ def _sections(values: BaseModel) -> set[str]:
     return {type(one).__name__ for one in nested}.union(*(_sections(one) for one in nested))
 
 
-def switches(values: BaseModel, path: str = "") -> Iterator[str]:
-    """Where values can be left out, as paths with points; a service's own budgets are not among them."""
+def switches(values: BaseModel, path: str = "") -> Iterator[tuple[str, bool]]:
+    """Where values can be left out, as paths with points, and the defaults; not the budgets of single services."""
     for name, field in type(values).model_fields.items():
         value, place = getattr(values, name), f"{path}{field.alias or name}"
         if isinstance(value, Switched):
-            yield place
+            yield place, value.enabled
         if isinstance(value, BaseModel):
             yield from switches(value, f"{place}.")
 
@@ -165,7 +165,7 @@ def files(charts: Path) -> Mapping[Path, str]:
         charts / "aim-engine/files/rules.yaml": _RULES_HEADER + yaml.safe_dump(rules(), sort_keys=False, width=1000),
         charts / "aim-engine/files/reserved.yaml": _RESERVED_HEADER + yaml.safe_dump(reserved(), sort_keys=False),
         charts / "aim-engine/files/services.txt": " ".join(SERVICES) + "\n",
-        charts / "aim-engine/files/switches.txt": " ".join(switches(Values())) + "\n",
+        charts / "aim-engine/files/switches.json": json.dumps(dict(switches(Values())), indent=1) + "\n",
         **{charts / f"aim-engine/files/dashboards/{one.name}.json": dashboard_json(one) for one in DASHBOARDS},
         charts / "aim-engine/Chart.yaml": about(),
         charts / "aim-engine/values.yaml": _VALUES_HEADER + values_yaml(),

@@ -166,7 +166,7 @@ def test_what_nobody_of_ours_writes_has_no_status_of_ours() -> None:
 def test_the_chart_is_up_to_date_or_says_which_file_is_not(tmp_path: Path) -> None:
     assert {path.name for path in outdated(tmp_path)} == {
         "services.txt",
-        "switches.txt",
+        "switches.json",
         "permissions.yaml",
         "PERMISSIONS.md",
         "Chart.yaml",

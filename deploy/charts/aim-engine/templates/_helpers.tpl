@@ -14,17 +14,23 @@
 
 {{- /* Takes the former names of values for one release (FW-886); begins every template that reads values. */}}
 {{- define "aim.accept" -}}
-{{- range $path := include "aim.switches" . | fromJsonArray -}}
+{{- range $path, $default := include "aim.switches" . | fromJson -}}
 {{- $section := $.Values -}}
 {{- range $name := splitList "." $path }}{{ $section = index $section $name }}{{ end -}}
-{{- if hasKey $section "enable" }}{{ $_ := set $section "enabled" $section.enable }}{{ end -}}
+{{- if hasKey $section "enable" -}}
+{{- if and (hasKey $section "enabled") (ne $section.enabled $default) (ne $section.enabled $section.enable) -}}
+{{- fail (printf "%s.enable and %s.enabled differ; remove %s.enable, the former name" $path $path $path) -}}
+{{- end -}}
+{{- $_ := set $section "enabled" $section.enable -}}
+{{- end -}}
 {{- end -}}
 {{- end }}
 
+{{- /* Where values can be left out: paths with their defaults. */}}
 {{- define "aim.switches" -}}
-{{- $found := splitList " " (.Files.Get "files/switches.txt" | trim) -}}
+{{- $found := .Files.Get "files/switches.json" | fromJson -}}
 {{- range $name, $own := .Values.services -}}
-{{- if $own.podDisruptionBudget }}{{ $found = append $found (printf "services.%s.podDisruptionBudget" $name) }}{{ end -}}
+{{- if $own.podDisruptionBudget }}{{ $_ := set $found (printf "services.%s.podDisruptionBudget" $name) true }}{{ end -}}
 {{- end -}}
 {{- toJson $found -}}
 {{- end }}
