@@ -84,6 +84,10 @@ class Shell:
                     found[command] = f"{code}: {said[-600:]}"
         return found
 
+    async def typed(self, command: str) -> tuple[int, str]:
+        """Run a command of kubectl as it stands: its code, and what it prints."""
+        return await _process(self._here(command))
+
     async def _run(self, command: str) -> tuple[int, str]:
         line = self._here(command)
         match program(command).rpartition("/")[2]:

@@ -35,7 +35,6 @@ REASONS: Final[Mapping[str, str]] = MappingProxyType(
         "aim_packaging.reference.metrics_page": _PAGE,
         "aim_packaging.reference.reasons_page": _PAGE,
         "aim_packaging.reference.settings_page": _PAGE,
-        "aim_packaging.reference.values_page": _PAGE,
         "aim_packaging.rules": "roles from what services say that they need; the chart only prints them",
         "aim_serving.cleanup": "what a deleted service leaves is decided apart from its reconcile",
         "oci_registry.inspection": "what an image says, apart from the order in which endpoints are asked",

@@ -3,12 +3,12 @@
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from itertools import chain, islice
 
 import pytest
 
-from aim_local.ports import HOST, Blocks, blocks, free_port
+from aim_local.ports import HOST, Blocks, blocks, free_port, free_ports
 
 
 @contextmanager
@@ -22,12 +22,18 @@ def taken(found: list[range]) -> Iterator[Blocks]:
 
 @pytest.fixture
 def found() -> list[range]:
-    """Three blocks that nobody has, of one port each."""
-    with ExitStack() as held:
-        datagrams = [held.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) for _ in range(3)]
-        for one in datagrams:
-            one.bind((HOST, 0))
-        return [range(port, port + 1) for port in (one.getsockname()[1] for one in datagrams)]
+    """Three blocks without a claim, of one port each, below those that the system gives to connections of others."""
+    return [range(port, port + 1) for port in free_ports(5) if is_free_for_datagrams(port)][:3]
+
+
+def is_free_for_datagrams(port: int) -> bool:
+    """Whether a claim can be made with it: the first port of a block of this process has one."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+        try:
+            one.bind((HOST, port))
+        except OSError:
+            return False
+    return True
 
 
 def test_a_port_is_chosen_where_the_system_gives_none_away_and_not_soon_again() -> None:

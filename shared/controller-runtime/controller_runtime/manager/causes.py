@@ -25,7 +25,7 @@ class Cause(StrEnum):
     ENDED = "ServiceEnded"
 
 
-_TO_DEFINE: Final = "upgrade the release with crd.enable, or kubectl apply --server-side -k deploy/crds"
+_TO_DEFINE: Final = "upgrade the release with crd.enabled, or kubectl apply --server-side -k deploy/crds"
 _OWN_GROUP: Final = "aim.eai.amd.com"
 
 REMEDIES: Final[dict[Cause, str]] = {
