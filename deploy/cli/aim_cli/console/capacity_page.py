@@ -176,7 +176,8 @@ def capacity(
     pods = cluster.search(POD)
     held_by = [one for pod in pods if (one := gpu_holder(POD, pod)).count]
     foreign = others.held_by if others is not None else ()
-    nodes = [_node(obj, held_by, foreign) for obj in cluster.search(NODE)]
+    used, taken = _by_node(held_by), _by_node(foreign)
+    nodes = [_node(obj, used, taken) for obj in cluster.search(NODE)]
     nodes = sorted((one for one in nodes if one["total"]), key=lambda one: str(one["name"]))
     artifacts = cluster.search(AIM_ARTIFACT)
     held = holders(cluster.search(PERSISTENT_VOLUME_CLAIM), artifacts, pods)
@@ -203,12 +204,20 @@ def capacity(
     }
 
 
-def _node(obj: JsonObject, held_by: Iterable[GpuHolder], foreign: Iterable[GpuHolder]) -> JsonObject:
+def _by_node(some: Iterable[GpuHolder]) -> Counter[str]:
+    found = Counter[str]()
+    for one in some:
+        found[one.node] += one.count
+    return found
+
+
+def _node(obj: JsonObject, used: Counter[str], others: Counter[str]) -> JsonObject:
     name, model = obj["metadata"]["name"], gpu_model_of(kinds.NODE.decode(obj))
-    used, others = (sum(one.count for one in some if one.node == name) for some in (held_by, foreign))
-    return {
-        "name": name, "model": model or "unknown", "used": used, "others": others, "total": gpus_of_node(NODE, obj)
-    }  # fmt: skip
+    held = {"used": used[name], "others": others[name], "total": gpus_of_node(NODE, obj)}
+    return {"name": name, "model": model or "unknown", **held}
+
+
+_SUMS: Final = ("nodes", "used", "others", "total")
 
 
 def _pools(nodes: Iterable[JsonObject]) -> list[JsonObject]:
@@ -220,9 +229,6 @@ def _pools(nodes: Iterable[JsonObject]) -> list[JsonObject]:
         )
     rows = [{"model": model, **{name: sums[name] for name in _SUMS}} for model, sums in found.items()]
     return sorted(rows, key=lambda one: (-one["total"], one["model"]))
-
-
-_SUMS: Final = ("nodes", "used", "others", "total")
 
 
 def _teams(held_by: Iterable[GpuHolder], foreign: Iterable[GpuHolder]) -> list[JsonObject]:

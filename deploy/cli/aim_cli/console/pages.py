@@ -41,11 +41,11 @@ class Row:
     mark: str
     cells: tuple[str, ...]
     why: str = ""
-    since: str = ""
+    so_since: str = ""
 
     def is_so_since(self, begun: datetime) -> bool:
         """Whether it came, or went wrong, after a moment."""
-        return bool(self.since) and datetime.fromisoformat(self.since) >= begun
+        return bool(self.so_since) and datetime.fromisoformat(self.so_since) >= begun
 
     @property
     def href(self) -> str:
@@ -68,9 +68,8 @@ def _row(kind: KindName, obj: JsonObject, cells: tuple[object, ...]) -> Row:
     state = _state(kind, obj)
     blockers = blockers_of(kind, obj) if mark_of(state) != "well" else ()
     because = f"{blockers[0].reason}: {blockers[0].message}" if blockers else ""
-    times = [one.since for one in blockers if one.since]
-    since = min(times) if times else obj["metadata"].get("creationTimestamp") or ""
-    return Row(ref_of(kind, obj), state, mark_of(state), tuple(map(str, cells)), because, since)
+    times = [one.since for one in blockers if one.since] or [obj["metadata"].get("creationTimestamp") or ""]
+    return Row(ref_of(kind, obj), state, mark_of(state), tuple(map(str, cells)), because, min(times))
 
 
 def one_object(cluster: Cluster, ref: Ref, now: datetime, address: Callable[[Ref], str] = href) -> JsonObject | None:
