@@ -38,11 +38,11 @@ def test_there_is_a_page_for_each_kind() -> None:
     "line",
     [
         (
-            '| `spec.caching.mode` | string | `"Shared"` | Dedicated or Shared; Auto and Always mean Shared, Never'
-            " means Dedicated. One of `Dedicated`, `Shared`, `Auto`, `Always`, `Never`. |"
+            "  - **`mode`** *string*: Dedicated or Shared; Auto and Always mean Shared, Never"
+            ' means Dedicated. One of `Dedicated`, `Shared`, `Auto`, `Always`, `Never`. Default `"Shared"`.'
         ),
-        "| `spec.maxReplicas` | int32 |  | Maximum number of replicas for autoscaling. At least 1. |",
-        "| `spec.autoScaling.metrics[].type` | string |  | Source of the metric. Required. One of `PodMetric`. |",
+        "- **`maxReplicas`** *int32*: Maximum number of replicas for autoscaling. At least 1.",
+        "    - **`type`** *string*: Source of the metric. Required. One of `PodMetric`.",
         "| `spec.model` | model is immutable | `self == oldSelf` |",
         "| Status | `.status.status` |",
     ],
@@ -53,22 +53,21 @@ def test_a_page_has_fields_with_limits_rules_and_columns(line: str) -> None:
 
 @pytest.mark.spec("FW-651")
 def test_amounts_have_a_type_instead_of_a_pattern() -> None:
-    (line,) = (
-        one for one in kinds_pages.page(definition(AIM_ARTIFACT)).splitlines() if one.startswith("| `spec.size`")
-    )
-    assert "| quantity |" in line
+    spec = kinds_pages.page(definition(AIM_ARTIFACT)).partition("## status")[0]
+    (line,) = (one for one in spec.splitlines() if one.startswith("- **`size`**"))
+    assert "*quantity*" in line
     assert "Pattern" not in line
 
 
 @pytest.mark.spec("FW-651")
 def test_what_kubernetes_documents_is_not_repeated() -> None:
     page = kinds_pages.page(definition(AIM_SERVICE))
-    assert "| `spec.env` |" in page
-    assert "`spec.env[]" not in page
+    assert "- **`env`** *object[]*: " in page
+    assert "**`valueFrom`**" not in page
 
 
 @pytest.mark.spec("FW-651")
-def test_keys_of_maps_and_items_of_lists_show_in_the_path() -> None:
+def test_members_of_maps_and_of_items_stand_below_them() -> None:
     schema: JsonObject = {
         "properties": {
             "byName": {"additionalProperties": {"properties": {"size": {"type": "integer"}}, "type": "object"}},
@@ -78,8 +77,8 @@ def test_keys_of_maps_and_items_of_lists_show_in_the_path() -> None:
     crd = definition(AIM_SERVICE)
     crd["spec"]["versions"][-1]["schema"] = {"openAPIV3Schema": {"properties": {"spec": schema}}}
     page = kinds_pages.page(crd)
-    assert "| `spec.byName.<key>.size` | integer |  |  |" in page
-    assert "| `spec.all[].size` | integer |  | At least 1, at most 5. |" in page
+    assert "- **`byName`** *object{}*\n  - **`size`** *integer*\n" in page
+    assert "- **`all`** *any[]*\n  - **`size`** *integer*: At least 1, at most 5.\n" in page
 
 
 @pytest.mark.spec("FW-651")

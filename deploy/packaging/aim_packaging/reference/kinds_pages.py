@@ -52,23 +52,23 @@ def _scope(crd: JsonObject) -> str:
 
 
 def _part(name: str, schema: JsonObject) -> Iterator[str]:
-    rows = list(_fields(f"{name}.", schema))
-    if rows:
-        yield from ("", f"## {name}", "")
-        yield from table(("field", "type", "default", "meaning"), rows)
+    lines = list(_fields(0, schema))
+    if lines:
+        yield from ("", f"## {name}", "", *lines)
 
 
-def _fields(prefix: str, schema: JsonObject) -> Iterator[tuple[str, str, str, str]]:
+def _fields(depth: int, schema: JsonObject) -> Iterator[str]:
+    """A list, in which the members of a field stand below it: a table with whole paths is wider than a screen."""
     required = set(schema.get("required", ()))
     for name, field in sorted(schema.get("properties", {}).items()):
-        path, inner, type_ = prefix + name, *_unfolded(field)
+        inner, type_ = _unfolded(field)
         words = [field.get("description", ""), *_constraints(field, name in required)]
-        default = json.dumps(field["default"]) if "default" in field else ""
-        yield code(path), type_, code(default), " ".join(word for word in words if word)
-        if name in _OF_KUBERNETES:
-            continue
-        suffix = {"[]": "[].", "{}": ".<key>."}.get(type_[-2:], ".")
-        yield from _fields(path + suffix, inner)
+        if "default" in field:
+            words.append(f"Default {code(json.dumps(field['default']))}.")
+        meaning = " ".join(word for word in words if word)
+        yield f"{'  ' * depth}- **{code(name)}** *{type_}*{f': {meaning}' if meaning else ''}"
+        if name not in _OF_KUBERNETES:
+            yield from _fields(depth + 1, inner)
 
 
 def _unfolded(field: JsonObject) -> tuple[JsonObject, str]:
