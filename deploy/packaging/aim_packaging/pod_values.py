@@ -51,7 +51,7 @@ class SecretName(Part):
 
 
 class Toleration(Part):
-    """A taint that pods bear."""
+    """A taint that pods tolerate."""
 
     key: str = ""
     operator: Literal["Equal", "Exists", "Lt", "Gt"] = "Equal"
@@ -87,7 +87,7 @@ class Resources(Part):
 
 
 class OneOff(Part):
-    """A pod that runs once. What is empty is as `manager` says."""
+    """A pod that runs once; empty values default to those of `manager`."""
 
     image_pull_secrets: Secrets = []
     resources: Resources = Resources(limits={"cpu": "500m", "memory": "512Mi"})

@@ -56,31 +56,40 @@ class Switched(_Values):
 
 
 class Image(_Values):
-    """Where images come from."""
+    """An image."""
 
-    repository: str = Field("", description="empty = manager.image.repository with the name of the service behind it")
-    tag: str = Field("", description="empty = the appVersion of the chart")
-    digest: str = Field("", pattern="^(sha256:[0-9a-f]{64})?$", description="wins over the tag")
+    repository: str = ""
+    tag: str = Field("", description="defaults to the appVersion of the chart")
+    digest: str = Field("", pattern="^(sha256:[0-9a-f]{64})?$", description="takes precedence over the tag")
     pull_policy: Literal["Always", "IfNotPresent", "Never"] = "IfNotPresent"
 
 
+class ServiceImage(Image):
+    """The image of each service."""
+
+    repository: str = Field(
+        "docker.io/amdenterpriseai/aim-engine",
+        description="`-` and the name of the service are appended; services.<name>.image.repository is taken as it is",
+    )
+
+
 class PinnedImage(Image):
-    """Third-party image; not versioned with the chart."""
+    """A third-party image, with a version of its own."""
 
     tag: str = Field(min_length=1)
 
 
 class PodDisruptionBudget(Switched):
-    """Whether a drain waits for another replica; only where there are two or more."""
+    """A PodDisruptionBudget, for workloads with two or more replicas."""
 
     enabled: bool = True
     max_unavailable: int | str = 1
-    min_available: int | str = Field("", description="wins over maxUnavailable")
+    min_available: int | str = Field("", description="takes precedence over maxUnavailable")
     unhealthy_pod_eviction_policy: Literal["", "IfHealthyBudget", "AlwaysAllow"] = ""
 
 
 class Probe(_Values):
-    """When a probe asks, and how often it may fail, in seconds."""
+    """Settings of a probe; times in seconds."""
 
     initial_delay_seconds: int = Field(0, ge=0)
     period_seconds: int = Field(10, ge=1)
@@ -89,26 +98,27 @@ class Probe(_Values):
 
 
 class Workload(_Values):
-    """What may be set for all services, and for each of them."""
+    """Settings of all services; `services` overrides them for one."""
 
-    replicas: int = Field(1, ge=0, description="one leads; the others take over within its lease")
-    image: Image = Image(repository="docker.io/amdenterpriseai/aim-engine")
-    image_pull_secrets: PullSecrets = Field([], description="of the operator's own images")
-    args: list[str] = Field(["--leader-elect"], description="flags of the process")
-    log_level: LogLevel = Field("info", description="least severity that is logged: debug, info or error")
-    log_format: LogFormat = Field("json", description="json, or console for people")
-    env: Variables = Field([], description="further environment variables")
-    env_from: Objects = Field([], description="ConfigMaps and Secrets with further ones")
+    replicas: int = Field(1, ge=0, description="one replica leads; another one takes over when its Lease expires")
+    image: ServiceImage = ServiceImage()
+    image_pull_secrets: PullSecrets = Field([], description="for the images of the platform")
+    args: list[str] = Field(["--leader-elect"], description="arguments of the process")
+    log_level: LogLevel = Field("info", description="debug, info or error")
+    log_format: LogFormat = Field("json", description="json, or console for reading in a terminal")
+    env: Variables = Field([], description="additional environment variables")
+    env_from: Objects = Field([], description="ConfigMaps and Secrets with additional variables")
     extra_volumes: Objects = []
     extra_volume_mounts: Objects = []
     init_containers: Objects = []
-    extra_containers: Objects = Field([], description="beside the service in its pod")
+    extra_containers: Objects = Field([], description="additional containers of the pod")
     startup_probe: Probe = Field(
-        Probe(period_seconds=3, failure_threshold=60), description="holds the others back; a busy node starts slowly"
+        Probe(period_seconds=3, failure_threshold=60),
+        description="delays the other probes until the process listens; settings in seconds",
     )
     liveness_probe: Probe = Probe(initial_delay_seconds=15, period_seconds=20)
     readiness_probe: Probe = Probe(initial_delay_seconds=5)
-    strategy: Object = Field({}, description="of the Deployment; empty = RollingUpdate")
+    strategy: Object = Field({}, description="strategy of the Deployment; defaults to RollingUpdate")
     revision_history_limit: int = Field(10, ge=0)
     deployment_annotations: Texts = {}
     pod_annotations: Texts = {}
@@ -131,13 +141,13 @@ class Workload(_Values):
     node_selector: Texts = {}
     tolerations: Tolerations = []
     affinity: Object = {}
-    topology_spread_constraints: Spreads = Field([], description="empty = spread over nodes, as far as possible")
+    topology_spread_constraints: Spreads = Field([], description="defaults to spreading over nodes, if possible")
     priority_class_name: str = ""
     pod_disruption_budget: PodDisruptionBudget = PodDisruptionBudget()
 
 
 class Services(_Values):
-    """Overrides of `manager` for one service, or for the console; any of its values."""
+    """Overrides of `manager` for one service or for the console; each value of `manager` is possible."""
 
     model_config = ConfigDict(alias_generator=None)
 
@@ -148,15 +158,17 @@ class Services(_Values):
     routing: Object = {}
     console: Object = Field(
         {"replicas": 1, "args": []},
-        description="sessions are in the memory of its pod; args are further options of `aim console`",
+        description="one replica, because sessions are in memory; args are additional options of `aim console`",
     )
 
 
 class ServiceAccount(_Values):
-    """Identities of the five services and of the console, one each."""
+    """ServiceAccounts of the five services and of the console."""
 
-    create: bool = Field(True, description="false = they exist, with these names; roles are bound to them")
-    name: Prefix = Field("", description="what their names begin with; empty = that of the release's objects")
+    create: bool = Field(True, description="if false, the accounts must exist; the chart binds its roles to them")
+    name: Prefix = Field(
+        "", description="prefix of their names, before the name of the service; defaults to fullnameOverride"
+    )
     annotations: Texts = {}
 
 
@@ -164,7 +176,7 @@ class RbacHelpers(Switched):
     """ClusterRoles for users (FW-310)."""
 
     enabled: bool = True
-    aggregate: bool = Field(False, description="into the built-in roles admin, edit and view (FW-313)")
+    aggregate: bool = Field(False, description="add their rules to the built-in roles admin, edit and view (FW-313)")
 
 
 class Reader(_Values):
@@ -178,14 +190,14 @@ class Metrics(Switched):
     """Prometheus metrics."""
 
     enabled: bool = True
-    port: int = Field(8443, ge=1, le=65535, json_schema_extra={"not": {"const": 8081}}, description="not 8081")
-    secure: bool = Field(True, description="HTTPS, for those who may get /metrics; false = plain HTTP for everybody")
+    port: int = Field(8443, ge=1, le=65535, json_schema_extra={"not": {"const": 8081}}, description="any port but 8081")
+    secure: bool = Field(True, description="HTTPS for users who may get /metrics; if false, HTTP for every client")
     cert_secret: str = Field(
         "",
         description="Secret with tls.crt, tls.key and ca.crt for aim-engine-<service>-metrics.<namespace>.svc; "
-        "empty = each pod signs its own",
+        "without it each pod signs its own certificate",
     )
-    readers: list[Reader] = Field([], description="ServiceAccounts that may read them, such as that of Prometheus")
+    readers: list[Reader] = Field([], description="ServiceAccounts that may read metrics, such as that of Prometheus")
 
 
 class CertManager(Switched):
@@ -193,72 +205,74 @@ class CertManager(Switched):
 
     enabled: bool = Field(
         False,
-        description="makes the Secrets of metrics.certSecret and console.certSecret, by issuers that sign themselves",
+        description="create the Secrets of metrics.certSecret and console.certSecret with self-signed issuers",
     )
 
 
 class Console(Switched):
-    """`aim console` for all who may list something (FW-683). What holds for its pod: services.console."""
+    """`aim console` for users of the cluster (FW-683); `services.console` has the settings of its pod."""
 
     enabled: bool = False
-    hosts: list[HostName] = Field(
-        [], description="names that it is opened by, besides that of its Service and of a port-forward"
+    hosts: list[HostName] = Field([], description="additional host names; its Service and a port-forward always work")
+    cert_secret: str = Field(
+        "", description="Secret with tls.crt and tls.key for the hosts; without it the pod signs its own certificate"
     )
-    cert_secret: str = Field("", description="Secret with tls.crt and tls.key for these; empty = its pod signs its own")
-    namespaces: list[str] = Field(
-        [], description="whose pods may reach it, such as those of an ingress; a port-forward always does"
-    )
+    namespaces: list[str] = Field([], description="namespaces whose pods may reach it, such as that of an ingress")
 
 
 class TokenSecret(_Values):
-    """A Secret in the release's namespace with the token that scrapers show, if Prometheus may read no files."""
+    """A Secret of the release's namespace with a token for scraping, if Prometheus must not read files."""
 
-    name: str = Field("", description="empty = the token of Prometheus itself, from its file system")
+    name: str = Field("", description="defaults to the token of Prometheus, from its file system")
     key: str = "token"
 
 
 class Prometheus(Switched):
     """Objects of the Prometheus operator."""
 
-    enabled: bool = Field(False, description="makes a ServiceMonitor for each service")
-    rules: bool = Field(True, description="makes a PrometheusRule with the default alerts, if enabled")
-    runbooks: str = Field("docs/runbooks.md", description="where the runbooks are, for the links of alerts: your copy")
+    enabled: bool = Field(False, description="create a ServiceMonitor for each service")
+    rules: bool = Field(True, description="create a PrometheusRule with the default alerts")
+    runbooks: str = Field(
+        "docs/runbooks.md", description="address of your copy of the runbooks, for the links of alerts"
+    )
     interval: Duration = "30s"
     token_secret: TokenSecret = TokenSecret()
-    labels: Texts = Field({}, description="of all, for the selector of your Prometheus")
+    labels: Texts = Field({}, description="labels of these objects, for the selector of your Prometheus")
 
 
 class Dashboards(Switched):
-    """Grafana dashboards as ConfigMaps, for its sidecar."""
+    """Dashboards as ConfigMaps for the sidecar of Grafana."""
 
     enabled: bool = False
-    labels: Texts = Field({"grafana_dashboard": "1"}, description="by which the sidecar finds them")
-    annotations: Texts = Field({}, description="such as the folder in Grafana")
+    labels: Texts = Field({"grafana_dashboard": "1"}, description="labels that the sidecar selects")
+    annotations: Texts = Field({}, description="annotations, such as the folder in Grafana")
 
 
 class Dns(_Values):
-    """Name services. A cache on each node has the host's address, which no selector of pods finds."""
+    """Access to DNS."""
 
-    ports: Ports = Field([53, 5353], description="5353 is OpenShift's")
-    to: Objects = Field([], description="peers, as a NetworkPolicy has them; empty = anywhere")
+    ports: Ports = Field([53, 5353], description="OpenShift uses 5353")
+    to: Objects = Field(
+        [], description="peers of a NetworkPolicy; defaults to any, because a cache on the node has no pod"
+    )
 
 
 class NetworkPolicy(Switched):
-    """What may talk to what (FW-701)."""
+    """NetworkPolicies of the release (FW-701)."""
 
     enabled: bool = True
     api_server_cidrs: list[Cidr] = Field(["0.0.0.0/0", "::/0"], min_length=1, description="addresses of the API server")
     api_server_ports: Ports = [443, 6443]
-    registry_ports: Ports = Field([443, 80, 5000], description="of model-sync and discovery to anywhere")
+    registry_ports: Ports = Field([443, 80, 5000], description="ports that model-sync and discovery may reach anywhere")
     dns: Dns = Dns()
-    extra_ingress: Objects = Field([], description="further rules, as a NetworkPolicy has them, for the five services")
-    extra_egress: Objects = Field([], description="the same for what they reach")
+    extra_ingress: Objects = Field([], description="additional rules of a NetworkPolicy for the five services")
+    extra_egress: Objects = Field([], description="additional egress rules")
 
 
 class Storage(_Values):
-    """The volume of each broker: block storage, because every write is synced."""
+    """The volume of each broker; use block storage, because the broker syncs every write."""
 
-    class_name: str = Field("", description="empty = the cluster's default")
+    class_name: str = Field("", description="defaults to the default StorageClass")
     size: Bytes = "10Gi"
 
 
@@ -267,29 +281,30 @@ class Tls(_Values):
 
     secret_name: str = Field(
         "",
-        description="Secret with tls.crt, tls.key and ca.crt, for server and client use, as brokers show it to each "
-        "other; empty = no TLS",
+        description="Secret with tls.crt, tls.key and ca.crt, for server and client use; without it no TLS",
     )
 
 
 class Reloader(Switched):
-    """A container beside each broker that tells it of a renewed certificate; only with TLS."""
+    """A container that makes the broker load a renewed certificate; only with TLS."""
 
-    enabled: bool = Field(True, description="false = restart the brokers yourself after a renewal")
+    enabled: bool = Field(True, description="if false, restart the brokers after a renewal")
     image: PinnedImage = PinnedImage(repository="docker.io/natsio/nats-server-config-reloader", tag="0.23.0")
     resources: Resources = Resources(limits={"memory": "64Mi"}, requests={"cpu": "10m", "memory": "32Mi"})
 
 
 class Auth(Switched):
-    """NKeys: one user per service with only its subjects. `python -m aim_packaging nats-keys` makes them."""
+    """One user per service with permissions for its subjects; `python -m aim_packaging nats-keys` creates the keys."""
 
     enabled: bool = False
-    public_keys: dict[str, NKey] = Field({}, description="by user: aim-model-sync … aim-routing, and aim")
-    secret_prefix: str = Field("aim-engine-nats-", description="Secret of a user: this and its name, key user.nk")
+    public_keys: dict[str, NKey] = Field({}, description="public keys by user: aim-model-sync … aim-routing, and aim")
+    secret_prefix: str = Field(
+        "aim-engine-nats-", description="prefix of the Secrets of the users; each has the key user.nk"
+    )
 
 
 class Exporter(Switched):
-    """A container beside each broker with its metrics; with `prometheus.enabled` also a PodMonitor."""
+    """A container with the metrics of the broker; with `prometheus.enabled` also a PodMonitor."""
 
     enabled: bool = False
     image: PinnedImage = PinnedImage(repository="docker.io/natsio/prometheus-nats-exporter", tag="0.20.1")
@@ -298,14 +313,14 @@ class Exporter(Switched):
 
 
 class Retention(_Values):
-    """What becomes of the brokers' claims."""
+    """Whether the claims of the brokers are deleted."""
 
     when_deleted: Literal["Retain", "Delete"] = "Retain"
     when_scaled: Literal["Retain", "Delete"] = "Retain"
 
 
 class Limits(_Values):
-    """How much of the log is kept."""
+    """Limits of the event log."""
 
     history_age: Duration = "168h"
     history_bytes: Bytes = "1Gi"
@@ -316,11 +331,15 @@ class Limits(_Values):
 class Nats(Switched):
     """The message broker."""
 
-    enabled: bool = Field(True, description="bring one; false = use the one at url")
-    url: str = Field("", pattern=BROKER_URLS, description="of an existing broker, comma-separated list")
-    root: str = Field("aim", pattern="^[a-z0-9-]+$", description="one for each installation that shares a broker")
+    enabled: bool = Field(True, description="install a broker; if false, use the one at url")
+    url: str = Field("", pattern=BROKER_URLS, description="addresses of an existing broker, separated by commas")
+    root: str = Field(
+        "aim",
+        pattern="^[a-z0-9-]+$",
+        description="prefix of all names on the broker; installations that share a broker need different ones",
+    )
     jetstream_domain: str = ""
-    replicas: Literal[1, 3] = Field(1, description="brokers and copies of each stream")
+    replicas: Literal[1, 3] = Field(1, description="number of brokers, and of copies of each stream")
     image: PinnedImage = PinnedImage(repository="docker.io/library/nats", tag="2.12.2-alpine")
     image_pull_secrets: PullSecrets = []
     resources: Resources = Resources(limits={"memory": "2Gi"}, requests={"cpu": "200m", "memory": "512Mi"})
@@ -329,48 +348,48 @@ class Nats(Switched):
     reloader: Reloader = Reloader()
     auth: Auth = Auth()
     limits: Limits = Limits()
-    config: Object = Field({}, description="more for the server's configuration, merged into it")
+    config: Object = Field({}, description="additional configuration of the server, merged into the chart's")
     exporter: Exporter = Exporter()
     env: Variables = []
     pod_annotations: Texts = {}
     pod_labels: PodLabels = {}
-    pod_security_context: Object = Field({}, description="empty = that of manager")
-    security_context: Object = Field({}, description="empty = that of manager")
-    topology_spread_constraints: Spreads = Field([], description="empty = spread over nodes, as far as possible")
+    pod_security_context: Object = Field({}, description="defaults to that of manager")
+    security_context: Object = Field({}, description="defaults to that of manager")
+    topology_spread_constraints: Spreads = Field([], description="defaults to spreading over nodes, if possible")
     persistent_volume_claim_retention_policy: Retention = Retention()
     node_selector: Texts = {}
     tolerations: Tolerations = []
     affinity: Object = {}
     priority_class_name: str = ""
-    extra_ingress: Objects = Field([], description="further rules of its NetworkPolicy: who else may reach it")
+    extra_ingress: Objects = Field([], description="additional ingress rules of its NetworkPolicy")
 
 
 class Check(Switched, OneOff):
-    """`aim doctor` as a Job after each installation and upgrade, which fails with it (FW-546)."""
+    """A Job with `aim doctor` after each installation and upgrade, which fails if the check fails (FW-546)."""
 
-    enabled: bool = Field(True, description="false = run `aim doctor` yourself")
-    seconds: int = Field(120, ge=1, description="within which all has to be well")
+    enabled: bool = Field(True, description="if false, run `aim doctor` yourself")
+    seconds: int = Field(120, ge=1, description="time within which the check must succeed")
     image: Image = Image(repository="docker.io/amdenterpriseai/aim-engine-cli")
 
 
 class Test(OneOff):
-    """The pod of `helm test`, which asks each service whether it is ready."""
+    """The pod of `helm test`, which checks that each service is ready."""
 
 
 class Downloader(_Values):
-    """The Jobs that fetch weights."""
+    """Jobs that download weights."""
 
     image: Image = Image(repository="docker.io/amdenterpriseai/aim-engine-downloader")
     service_account: str = Field(
         "aim-engine-downloader",
         min_length=1,
         json_schema_extra={"not": {"const": "default"}},
-        description="of download pods, made in each namespace where it is missing; not `default` (FW-304)",
+        description="ServiceAccount of download pods, created in each namespace; not `default` (FW-304)",
     )
 
 
 class ClusterRuntimeConfig(Switched):
-    """An AIMClusterRuntimeConfig, which helm never deletes; its spec is passed on as it is (FW-321)."""
+    """An AIMClusterRuntimeConfig with this spec; helm does not delete it (FW-321)."""
 
     enabled: bool = False
     name: str = "default"
@@ -378,7 +397,7 @@ class ClusterRuntimeConfig(Switched):
 
 
 class ClusterModelSource(Switched):
-    """An AIMClusterModelSource, as it is, which helm never deletes. With `images`, set `filters` to null (MS-365)."""
+    """An AIMClusterModelSource; helm does not delete it. With `images`, set `filters` to null (MS-365)."""
 
     enabled: bool = False
     name: str = "amd-aim-model-source"
@@ -391,22 +410,22 @@ class ClusterModelSource(Switched):
 
 
 class Crd(Switched):
-    """The definitions (FW-703)."""
+    """CustomResourceDefinitions (FW-703)."""
 
-    enabled: bool = Field(True, description="bring and upgrade them; false = kubectl -k deploy/crds, before")
-    keep: bool = Field(True, description="leave them, and with them every object, when the release is uninstalled")
+    enabled: bool = Field(True, description="install and upgrade them; if false, apply deploy/crds before")
+    keep: bool = Field(True, description="keep them and all their objects when the release is uninstalled")
 
 
 class Traces(_Values):
-    """Where spans go."""
+    """Traces."""
 
     endpoint: str = Field(
         "",
         pattern="^(https?://.+)?$",
-        description="a collector that takes OTLP over HTTP, such as http://otel-collector.observability:4318; "
-        "empty = no traces",
+        description="a collector for OTLP over HTTP, such as http://otel-collector.observability:4318; "
+        "without it no traces",
     )
-    sample_ratio: Share | ShareText = Field(1.0, description="share of the traces that is exported; each is whole")
+    sample_ratio: Share | ShareText = Field(1.0, description="share of exported traces")
 
 
 class NamedSecrets(_Values):
@@ -417,65 +436,65 @@ class NamedSecrets(_Values):
 
 
 class Secrets(_Values):
-    """Which Secrets discovery and model-sync may get: pull secrets of models, sources and mirrors (FW-507)."""
+    """Pull Secrets of models, sources and mirrors that discovery and model-sync may read (FW-507)."""
 
-    restrict: bool = Field(False, description="false = each one that an object of its namespace names")
-    allowed: list[NamedSecrets] = Field([], description="with restrict: these and no others; the namespaces must exist")
+    restrict: bool = Field(False, description="if false, each Secret that an object of its namespace names")
+    allowed: list[NamedSecrets] = Field([], description="the Secrets, if restricted; the namespaces must exist")
 
 
 class AdmissionPolicy(Switched):
-    """What the API server refuses of users' objects (FW-508); needs Kubernetes 1.30. Empty lists allow everything."""
+    """ValidatingAdmissionPolicies for objects of users (FW-508), for Kubernetes 1.30. Empty lists allow everything."""
 
     enabled: bool = False
     actions: list[Literal["Deny", "Warn", "Audit"]] = Field(
-        ["Deny"], min_length=1, description="[Warn, Audit] tells what would be refused"
+        ["Deny"], min_length=1, description="[Warn, Audit] reports what would be rejected"
     )
-    images: list[str] = Field([], description="beginnings that images may have, such as docker.io/amdenterpriseai/")
-    sources: list[str] = Field([], description="beginnings that addresses of weights may have, such as hf://amd/")
-    service_accounts: list[str] = Field([], description="that objects may name; without a name pods have the default")
+    images: list[str] = Field([], description="allowed prefixes of images, such as docker.io/amdenterpriseai/")
+    sources: list[str] = Field([], description="allowed prefixes of addresses of weights, such as hf://amd/")
+    service_accounts: list[str] = Field([], description="allowed ServiceAccounts, beside the default one")
     denied_env: list[str] = Field(
         ["LD_AUDIT", "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONHOME", "PYTHONPATH", "PYTHONSTARTUP"],
-        description="variables that objects may not set, as they put other code into an allowed image",
+        description="forbidden variables, which add code to an allowed image",
     )
     denied_engine_args: list[str] = Field(
-        ["trust-remote-code", "trust_remote_code"], description="keys that engineArgs may not have"
+        ["trust-remote-code", "trust_remote_code"], description="forbidden keys of engineArgs"
     )
-    reserved: bool = Field(True, description="only services may write the labels and annotations that they judge by")
-    exempt_users: list[str] = Field([], description="who is asked nothing, such as a backup tool's account")
+    reserved: bool = Field(True, description="only services may write the labels and annotations that they rely on")
+    exempt_users: list[str] = Field([], description="exempt users, such as the account of a backup tool")
     exempt_groups: list[str] = Field(
         ["system:masters", "system:nodes", "system:serviceaccounts:kube-system", "system:serviceaccounts:kserve"],
-        description="whose members are asked nothing",
+        description="exempt groups",
     )
-    namespace_selector: Object = Field({}, description="labels of the namespaces that it is for; empty = all")
+    namespace_selector: Object = Field({}, description="selector of the namespaces; defaults to all")
 
 
 class Global(_Values):
-    """What Helm shares between charts."""
+    """Values that Helm shares between charts."""
 
-    image_registry: str = Field("", description="in the place of the registry of all images")
-    image_pull_secrets: PullSecrets = Field([], description="of all pods, before their own")
+    image_registry: str = Field("", description="replaces the registry of all images")
+    image_pull_secrets: PullSecrets = Field([], description="pull Secrets of all pods, in addition to their own")
 
 
 class RegistryMirror(_Values):
-    """An endpoint that is asked instead of a registry."""
+    """A mirror of a registry."""
 
     url: str = Field(pattern="^https?://[^/?#@]+(/[^?#]*)?$")
-    ca_file: str = Field("", description="in the pods; see services.<name>.extraVolumes")
+    ca_file: str = Field("", description="path in the pods; see services.<name>.extraVolumes")
     insecure_skip_verify: bool = False
-    secret_name: str = Field("", description="a pull secret in the namespace of the release")
+    secret_name: str = Field("", description="a pull Secret of the release's namespace")
 
 
 class RegistryUpstream(_Values):
-    """How, and whether, the registry itself is asked."""
+    """Access to the registry itself."""
 
     enabled: bool = True
     plain_http: bool = False
-    ca_file: str = Field("", description="in the pods; see services.<name>.extraVolumes")
+    ca_file: str = Field("", description="path in the pods; see services.<name>.extraVolumes")
     insecure_skip_verify: bool = False
 
 
 class RegistryRules(_Values):
-    """Where the images of a registry are looked up."""
+    """Mirrors and access of a registry."""
 
     mirrors: list[RegistryMirror] = []
     upstream: RegistryUpstream = RegistryUpstream()
@@ -492,14 +511,14 @@ class Values(_Values):
     """All values of the chart aim-engine."""
 
     global_: Annotated[Global, Field(alias="global")] = Global()
-    common_labels: CommonLabels = Field({}, description="of all objects, besides the chart's own")
-    fullname_override: Prefix = Field(
-        "", description="what the names of the release's objects begin with; empty = aim-engine"
-    )
+    common_labels: CommonLabels = Field({}, description="labels of all objects")
+    fullname_override: Prefix = Field("", description="prefix of the names of all objects; defaults to aim-engine")
     manager: Workload = Workload()
     services: Services = Services()
-    direct_watch: bool = Field(True, description="read the API server while the broker is away; adds list and watch")
-    registries: Registries = Field({}, description="mirrors and insecure registries by host (FW-382); empty = none")
+    direct_watch: bool = Field(
+        True, description="read from the API server while the broker is away; adds list and watch permissions"
+    )
+    registries: Registries = Field({}, description="mirrors and insecure registries by host (FW-382)")
     service_account: ServiceAccount = ServiceAccount()
     rbac_helpers: RbacHelpers = RbacHelpers()
     secrets: Secrets = Secrets()
@@ -518,4 +537,4 @@ class Values(_Values):
     traces: Traces = Traces()
     cluster_runtime_config: ClusterRuntimeConfig = ClusterRuntimeConfig()
     cluster_model_source: ClusterModelSource = ClusterModelSource()
-    extra_objects: Objects = Field([], description="further objects of the release")
+    extra_objects: Objects = Field([], description="additional objects of the release")

@@ -86,4 +86,4 @@ def test_settings_and_values_are_listed_once_with_their_defaults() -> None:
     settings = settings_page.page()
     assert settings.count("| `AIM_NATS_REPLICAS` | `--nats-replicas` | `1` | stream replicas |") == 1
     assert "## Of model-sync alone" in settings
-    assert "| `manager.replicas` | `1` | one leads; the others take over within its lease |" in values_page.page()
+    assert "| `manager.replicas` | `1` | one replica leads; " in values_page.page()
