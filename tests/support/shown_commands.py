@@ -119,6 +119,9 @@ class Shell:
             "-f config.yaml": f"-f {self.folder}/config.yaml",
             "-f service.yaml": f"-f {self.folder}/service.yaml",
             "nats-keys keys": f"nats-keys {self.folder}/keys",
+            # tests/node/test_node_chart.py installs what a release has.
+            "dist/0.1.0/aim-engine-0.1.0.tgz": "deploy/charts/aim-engine",
+            " -f dist/0.1.0/values-images.yaml": "",
             "-f keys/": f"-f {self.folder}/keys/",
         }
         for shown, here in places.items():
