@@ -399,7 +399,7 @@ FAILURES: Final[dict[str, Failure]] = {
         "the node cannot pull the image for discovery",
         ("Pod", "ImageNotFound"),
         "cannot pull its image",
-        "kubectl delete pod ",
+        "kubectl delete aimservicetemplate ",
         of_image(UNDISCOVERED),
         environment="discovery=image-pull",
     ),

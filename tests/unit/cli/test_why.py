@@ -751,6 +751,21 @@ def test_no_command_holds_words_that_a_tenant_chose(chosen: str, reason: str, me
     assert chosen not in remedy_of(Link(Ref(POD, TEAM, "p"), blocker))
 
 
+@pytest.mark.spec("FW-551")
+@pytest.mark.parametrize(
+    ("made", "command"),
+    [
+        ("aimservicetemplate t -n team", "kubectl delete aimservicetemplate t -n team"),
+        ("aimclusterservicetemplate t", "kubectl delete aimclusterservicetemplate t"),
+        ("inferenceservice i -n team", "kubectl delete pod p -n team"),
+        ("", "kubectl delete pod p -n team"),
+    ],
+)
+def test_a_pod_of_discovery_is_tried_again_at_once_by_a_new_template(made: str, command: str) -> None:
+    link = Link(Ref(POD, TEAM, "p"), Blocker("", "ImageNotFound", "not found", made=made))
+    assert remedy_of(link).endswith(f"at once after: {command}")
+
+
 @pytest.mark.spec("FW-551", "FW-867")
 @pytest.mark.parametrize(
     ("message", "command"),

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from aim_cli.cluster.refs import Ref
 from aim_cli.why.blockers import UNPULLED, Blocker, Link, in_command
 from aim_domain import labels
-from aim_domain.kind_names import AIM_SERVICE_TEMPLATE, GATEWAY, POD
+from aim_domain.kind_names import AIM_CLUSTER_SERVICE_TEMPLATE, AIM_SERVICE_TEMPLATE, GATEWAY, POD
 
 _PREVIOUS: Final = "read why it ends: kubectl logs {log} --previous"
 _MEMORY: Final = "raise resources of the service: kubectl edit {service}"
@@ -133,6 +133,11 @@ _OF_PODS: Final = MappingProxyType(
     {"ImageNotFound": "push the image, it is tried again by itself; at once after: kubectl delete {what}"}
 )
 """By reason, for pods, whose images others name."""
+_OF_DISCOVERY_PODS: Final = MappingProxyType(
+    {"ImageNotFound": "push the image; it is tried again with growing pauses, at once after: kubectl delete {made}"}
+)
+"""A Job of discovery gives up with its pod, and the next one follows after a pause; a new template has none."""
+_TEMPLATES: Final = (f"{AIM_SERVICE_TEMPLATE.singular} ", f"{AIM_CLUSTER_SERVICE_TEMPLATE.singular} ")
 _OF_AUTOSCALER: Final = (
     "see what the autoscaler and the metrics API report: kubectl describe hpa -n {namespace}, "
     "kubectl get apiservices | grep metrics"
@@ -353,7 +358,8 @@ def _by_reason(ref: Ref, blocker: Blocker) -> str:
     if blocker.derived and blocker.service and ref.kind == AIM_SERVICE_TEMPLATE and blocker.reason in _NO_GPU:
         return _OTHER_GPU
     if ref.kind == POD and blocker.reason in _OF_PODS:
-        return _OF_PODS[blocker.reason]
+        of_discovery = blocker.made.startswith(_TEMPLATES)
+        return (_OF_DISCOVERY_PODS if of_discovery else _OF_PODS)[blocker.reason]
     return REMEDIES.get(blocker.reason, "kubectl describe {what}")
 
 
