@@ -17,7 +17,7 @@ WORKERS ?= $(shell expr 4 + $$(getconf _NPROCESSORS_ONLN))
 LONGEST := tests/chaos/test_service_leaders.py tests/e2e/test_killed_services.py tests/integration/serving \
   tests/integration/runtime tests/unit/test_bad_values.py
 
-.PHONY: test-gallery test-clock test-downloads kube-assets node-assets node node-down test-node external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real used-permissions flaky test-registry test-alerts test-console test-replay test-upgrade compatibility lint format crds crds-check chart chart-check reference manifests image-packages images engine-images images-table images-push images-check test-built-images image-trees test-images sbom release bench costs docs mutants spec-coverage lock clean
+.PHONY: test-gallery test-clock test-downloads kube-assets node-assets node node-down test-node external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real used-permissions flaky test-registry test-alerts test-console test-replay test-upgrade compatibility lint format crds crds-check chart chart-check reference manifests image-packages images engine-images images-table images-push images-check test-built-images image-trees test-images sbom release test-release bench costs docs mutants spec-coverage lock clean
 
 setup: $(STAMP)
 
@@ -273,6 +273,10 @@ sbom: setup
 # where make images TAG=VERSION built them. KEY=file signs the checksums, REPOSITORY is that of the images.
 release: setup
 	@$(BIN)/python -m aim_packaging release "$(VERSION)" $(if $(REPOSITORY),--repository "$(REPOSITORY)") $(if $(KEY),--key "$(KEY)")
+
+# A release in a temporary folder, whose command is installed in both ways and whose checksums are verified.
+test-release: setup
+	$(LANE) -- tests/release
 
 spec-coverage: setup
 	$(BIN)/python tests/spec_coverage.py

@@ -58,7 +58,7 @@ async def opened(platform: Platform) -> AsyncIterator[Opened]:
         await asyncio.wait((serving,))
 
 
-@pytest.mark.spec("FW-630", "FW-631", "FW-632", "FW-634", "FW-872", "FW-874")
+@pytest.mark.spec("FW-630", "FW-631", "FW-632", "FW-634", "FW-872", "FW-874", "FW-883")
 async def test_the_platform_as_pages(platform: Platform) -> None:
     await platform.namespace("console")
     await platform.running(await platform.service("console", "chat", model={"image": IMAGE}))

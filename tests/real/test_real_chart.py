@@ -138,6 +138,14 @@ async def test_former_names_of_values_count_for_one_release(tmp_path: Path, real
     assert ["console.enable is deprecated" in one.output for one in notes] == [True, False]
 
 
+@pytest.mark.spec("FW-886")
+async def test_a_probe_and_a_budget_can_be_taken_away(tmp_path: Path) -> None:
+    done = await rendered(tmp_path, {"manager": {"replicas": 2, "startupProbe": None, "podDisruptionBudget": None}})
+    assert not of_kind(done, "PodDisruptionBudget")
+    for deployment in of_kind(done, "Deployment").values():
+        assert {one for one in container(deployment) if one.endswith("Probe")} == {"livenessProbe", "readinessProbe"}
+
+
 @pytest.mark.spec("FW-886", "FW-323")
 async def test_names_begin_with_what_the_values_say(tmp_path: Path) -> None:
     switched: JsonObject = {

@@ -449,12 +449,14 @@ def test_pages_say_since_when_the_broker_is_away() -> None:
 
 @pytest.mark.spec("FW-732")
 def test_pages_call_nothing_missing_that_the_viewer_may_not_list() -> None:
-    nobody = Sight(Objects(), Rights())
-    text = render("home.html", FRAME | home_page.home(nobody, home_page.Filter(), NOW) | {"unasked": nobody.unasked})
+    stranger = Sight(Objects(), Rights())
+    text = render(
+        "home.html", FRAME | home_page.home(stranger, home_page.Filter(), NOW) | {"unasked": stranger.unasked}
+    )
     assert "You may list no AIMService." in text
     assert "No service of what you may list" in text
-    nobody = Sight(Objects(), Rights())
-    text = render("catalogue.html", FRAME | pages.catalogue(nobody, "", NOW) | {"unasked": nobody.unasked})
+    stranger = Sight(Objects(), Rights())
+    text = render("catalogue.html", FRAME | pages.catalogue(stranger, "", NOW) | {"unasked": stranger.unasked})
     assert "No model of those that you may list" in text
 
 
@@ -467,7 +469,7 @@ def test_home_counts_what_there_is_and_says_whose_pods_hold_gpus() -> None:
     assert "What there is" not in render("home.html", FRAME | first_page())
 
 
-@pytest.mark.spec("FW-869", "FW-875")
+@pytest.mark.spec("FW-869", "FW-875", "FW-883")
 def test_gpus_are_in_use_by_pods_that_have_a_node_by_model_and_by_namespace() -> None:
     def pod(name: str, namespace: str, node: str) -> tuple[KindName, JsonObject]:
         asks = {"nodeName": node, "containers": [{"resources": {"requests": {"amd.com/gpu": "4"}}}]}

@@ -23,7 +23,7 @@ from aim_cli.planning.references import missing, references_of
 from aim_cli.planning.report import Outcome, answer, gpu_fit, outcome, reroutes
 from aim_cli.planning.sandbox import Sandbox, Step, Where, merge, with_status
 from aim_domain import kinds, labels
-from aim_domain.kind_names import AIM_CLUSTER_RUNTIME_CONFIG, AIM_SERVICE, SECRET, KindName
+from aim_domain.kind_names import AIM_CLUSTER_RUNTIME_CONFIG, AIM_RUNTIME_CONFIG, AIM_SERVICE, SECRET, KindName
 from aim_domain.kind_names import GATEWAY as GATEWAY_KIND
 from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, GATEWAYS, SERVICES
 from aim_serving.service import SERVICE_RECONCILER
@@ -310,6 +310,21 @@ def test_what_a_service_names_and_is_missing_is_reported_with_a_command() -> Non
     assert absent.line.startswith("missing   Gateway gateway-system/gateway does not exist: spec.parentRefs of HTTPR")
     reported = answer([], [], [], [], [key])
     assert (reported.code, reported.lines[0]) == (Exit.FOUND, key.line)
+
+
+@pytest.mark.spec("FW-876")
+def test_what_the_runtime_configs_of_a_planned_service_name_for_pods_is_looked_for() -> None:
+    sandbox = cache(template(more_status=SIZED))
+    planned(sandbox, aim_service())
+    mine = config(predictors={"priorityClassName": "mine"}, jobs={"serviceAccountName": "runner"})
+    shared = config(cluster=True, predictors={"priorityClassName": "all"}, storage={"defaultStorageClassName": "no"})
+    known = with_gateway((AIM_RUNTIME_CONFIG, mine), (AIM_CLUSTER_RUNTIME_CONFIG, shared))
+    found = {str(one.reference.to): str(one.reference.by) for one in missing(known, sandbox, [])}
+    assert found == {
+        "PriorityClass mine": f"AIMRuntimeConfig {TEAM}/default",
+        f"ServiceAccount {TEAM}/runner": f"AIMRuntimeConfig {TEAM}/default",
+        "PriorityClass all": "AIMClusterRuntimeConfig default",
+    }, "its storage is looked for where a volume would be made"
 
 
 @pytest.mark.spec("FW-760", "RC-160")

@@ -16,8 +16,8 @@
 {{- define "aim.accept" -}}
 {{- range $path, $default := include "aim.switches" . | fromJson -}}
 {{- $section := $.Values -}}
-{{- range $name := splitList "." $path }}{{ $section = index $section $name }}{{ end -}}
-{{- if hasKey $section "enable" -}}
+{{- range $name := splitList "." $path }}{{ $section = index ($section | default dict) $name }}{{ end -}}
+{{- if hasKey ($section | default dict) "enable" -}}
 {{- if and (hasKey $section "enabled") (ne $section.enabled $default) (ne $section.enabled $section.enable) -}}
 {{- fail (printf "%s.enable and %s.enabled differ; remove %s.enable, the former name" $path $path $path) -}}
 {{- end -}}
@@ -156,7 +156,7 @@ topologySpreadConstraints:
 {{- end }}
 
 {{- define "aim.budget" }}
-{{- if and .w.podDisruptionBudget.enabled (gt (int .w.replicas) 1) }}
+{{- if and (dig "enabled" false (.w.podDisruptionBudget | default dict)) (gt (int .w.replicas) 1) }}
 ---
 apiVersion: policy/v1
 kind: PodDisruptionBudget
