@@ -1,10 +1,7 @@
 """Errors that a user can do something about, each with the code that the command ends with (FW-602)."""
 
 from enum import IntEnum
-from typing import ClassVar, Final
-
-TO_BROKER: Final = "kubectl port-forward -n aim-system service/aim-engine-nats 4222"
-"""The way to the broker of a cluster, for remedies."""
+from typing import ClassVar
 
 
 class Exit(IntEnum):

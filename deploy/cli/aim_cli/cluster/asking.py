@@ -26,6 +26,7 @@ T = TypeVar("T")
 
 _PAGE: Final = 500
 _TIMEOUT: Final = urllib3.Timeout(connect=5, read=30)
+_RETRIES: Final = 2
 _REFUSED: Final = 403
 _REHEARSAL: Final = "dryRun=All&fieldManager=aim-plan&force=true"
 _ERRORS: Final = 400
@@ -171,7 +172,9 @@ def split_lines(chunks: Iterable[bytes]) -> Iterator[str]:
 
 
 @contextmanager
-def reading(kubeconfig: str | None, context: str | None) -> Iterator[KubeReader]:
+def reading(
+    kubeconfig: str | None, context: str | None, *, timeout: urllib3.Timeout = _TIMEOUT, retries: int = _RETRIES
+) -> Iterator[KubeReader]:
     """The cluster of a kubeconfig, chosen as kubectl does.
 
     Raises:
@@ -183,7 +186,7 @@ def reading(kubeconfig: str | None, context: str | None) -> Iterator[KubeReader]
         connection, authorization = asyncio.run(_connection(kubeconfig, context))
         server = connection.server
         headers = {"Authorization": authorization} if authorization else {}
-        with _pool(connection) as pool:
+        with _pool(connection, timeout, retries) as pool:
             yield KubeReader(connection.server, pool, headers)
     except KubeError as error:
         # A selector that is none, or an object that cannot be one.
@@ -199,16 +202,15 @@ async def _connection(kubeconfig: str | None, context: str | None) -> tuple[Conn
     return connection, await connection.credentials.authorization()
 
 
-def _pool(connection: Connection) -> urllib3.PoolManager:
+def _pool(connection: Connection, timeout: urllib3.Timeout, retries: int) -> urllib3.PoolManager:
     named = {"server_hostname": connection.tls_server_name} if connection.tls_server_name else {}
     make: Callable[..., urllib3.PoolManager] = urllib3.PoolManager
     proxy = connection.proxy or environment_proxy(connection.server)
     if proxy:
         make = _through(proxy)
     secure = {} if connection.tls is None else {"ssl_context": connection.tls, **named}
-    return make(
-        maxsize=_CONNECTIONS, timeout=_TIMEOUT, retries=urllib3.Retry(2, redirect=0, raise_on_status=False), **secure
-    )
+    again = urllib3.Retry(retries, redirect=0, raise_on_status=False)
+    return make(maxsize=_CONNECTIONS, timeout=timeout, retries=again, **secure)
 
 
 def _through(proxy: str) -> Callable[..., urllib3.PoolManager]:

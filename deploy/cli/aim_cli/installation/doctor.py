@@ -11,8 +11,9 @@ from typing import Final
 
 from aim_cli.answer import Answer, columns
 from aim_cli.cluster.asking import KubeReader
+from aim_cli.cluster.broker import DEFAULT_NAMES, OURS, BrokerNames, brokers
 from aim_cli.cluster.refs import JsonObject
-from aim_cli.errors import TO_BROKER, Exit
+from aim_cli.errors import Exit
 from aim_cli.installation.bus_state import BusState, PartState, StreamState
 from aim_cli.installation.overview import gpus_of, leaders_of
 from aim_domain.kind_names import (
@@ -39,7 +40,6 @@ _LAG: Final = 1000
 _MOST: Final = 5
 OWN_NAMESPACE: Final = "(its own)"
 """Stands for the namespace of the platform, wherever that is."""
-_OURS: Final = "app.kubernetes.io/name=aim-engine"
 _STORAGE_CLASSES: Final = KindName("storage.k8s.io", "v1", "StorageClass", "storageclasses", False)
 _SCALED: Final = "scaledobjects.keda.sh"
 
@@ -98,7 +98,7 @@ def examine(cluster: KubeReader, *, before: bool) -> Iterator[Finding]:
     wanted = INSTALLER if before else READER
     yield from permissions({what: _may(cluster, *what) for what in wanted})
     if not before:
-        deployments = list(cluster.select(DEPLOYMENT, "", _OURS))
+        deployments = list(cluster.select(DEPLOYMENT, "", OURS))
         found_brokers = brokers(cluster)
         hidden = unread(cluster, "services", DEPLOYMENT, STATEFUL_SET)
         yield from (hidden,) if hidden else deployed(deployments, found_brokers)
@@ -115,11 +115,6 @@ def unread(cluster: KubeReader, about: str, *kinds: KindName) -> Finding | None:
     """That some kinds may not be listed; ``None`` where all may (FW-732)."""
     why = [cluster.unasked[kind.plural] for kind in kinds if kind.plural in cluster.unasked]
     return Finding(about, Mark.UNKNOWN, why[0], "ask with more permissions") if why else None
-
-
-def brokers(cluster: KubeReader) -> list[JsonObject]:
-    """The StatefulSets of bundled brokers."""
-    return cluster.search(STATEFUL_SET, labels=_OURS)
 
 
 Permission = tuple[str, str, str]
@@ -400,12 +395,14 @@ def leading(leases: list[JsonObject], now: datetime) -> Iterator[Finding]:
             yield Finding("leaders", Mark.BAD, f"no process leads {one.service} {ended}", remedy)
 
 
-def unasked_broker(why: str = "") -> Finding:
+def unasked_broker(why: str = "", names: BrokerNames = DEFAULT_NAMES) -> Finding:
     """The broker's address is missing, or ``why`` it cannot be asked, with what to do behind the last semicolon."""
     if why:
         what, _, remedy = why.rpartition("; ")
-        return Finding("broker", Mark.BAD, what or remedy, remedy if what else TO_BROKER)
-    return Finding("broker", Mark.UNKNOWN, "its address is not known; set --nats-url or AIM_NATS_URL", TO_BROKER)
+        return Finding("broker", Mark.BAD, what or remedy, remedy if what else names.port_forward)
+    return Finding(
+        "broker", Mark.UNKNOWN, "its address is not known; set --nats-url or AIM_NATS_URL", names.port_forward
+    )
 
 
 def bus(state: BusState, now: datetime, brokers: Sequence[JsonObject] = ()) -> Iterator[Finding]:

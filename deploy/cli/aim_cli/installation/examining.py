@@ -7,6 +7,8 @@ from typing import Final
 
 from aim_cli.answer import Answer
 from aim_cli.cluster.asking import reading
+from aim_cli.cluster.broker import brokers as brokers_in
+from aim_cli.cluster.broker import names_of
 from aim_cli.cluster.refs import JsonObject
 from aim_cli.cluster.targets import Where
 from aim_cli.errors import CliError
@@ -50,16 +52,17 @@ def diagnose(wish: Wish) -> Answer:
 def _look(wish: Wish) -> list[Finding]:
     with reading(wish.where.kubeconfig, wish.where.context) as cluster:
         found = list(doctor.examine(cluster, before=wish.before))
-        brokers = [] if wish.before else doctor.brokers(cluster)
+        brokers = [] if wish.before else brokers_in(cluster)
     return found if wish.before else [*found, *of_broker(wish.nats_url, brokers)]
 
 
 def of_broker(url: str, brokers: list[JsonObject]) -> list[Finding]:
     """What the broker at an address tells; that it tells nothing is bad, as no service could work (FW-710)."""
+    names = names_of(brokers)
     if not url:
-        return [doctor.unasked_broker()]
+        return [doctor.unasked_broker(names=names)]
     try:
         state = waited(bus_state(url))
     except CliError as error:
-        return [doctor.unasked_broker(str(error))]
+        return [doctor.unasked_broker(str(error), names)]
     return list(doctor.bus(state, datetime.now(UTC), brokers))

@@ -9,12 +9,12 @@ import urllib3
 
 from aim_cli.answer import Answer, columns
 from aim_cli.cluster.asking import KubeReader
+from aim_cli.cluster.broker import OURS
 from aim_cli.cluster.refs import JsonObject, require
 from aim_cli.errors import Exit, UnreachableError
 from aim_domain.kind_names import POD
 from controller_runtime.kube.errors import ApiError
 
-_OURS: Final = "app.kubernetes.io/name=aim-engine"
 _PROBES: Final = "probes"
 _HEADER: Final = ("SERVICE", "CONTROLLER", "LEADS", "WAITING", "RUNNING", "DELAYED", "RETRIES", "LONGEST RUNNING")
 
@@ -34,7 +34,7 @@ def of_pods(cluster: KubeReader) -> Iterator[Page]:
     Raises:
         UnreachableError: the pods may not be listed.
     """
-    pods = cluster.search(POD, "", _OURS)
+    pods = cluster.search(POD, "", OURS)
     require(cluster, POD.plural)
     for pod in pods:
         metadata = pod["metadata"]
@@ -71,7 +71,7 @@ def answer(pages: Iterable[Page]) -> Answer:
     some = list(pages)
     if not some:
         raise UnreachableError(
-            f"no pod with {_OURS} was found; outside of a cluster name the services: --url serving=http://HOST:PORT"
+            f"no pod with {OURS} was found; outside of a cluster name the services: --url serving=http://HOST:PORT"
         )
     rows = [row for one in some for row in _rows(one)]
     paused = [what for one in some for what in one.page.get("paused") or ()]

@@ -67,9 +67,11 @@ async def broker(nats_url: str, *, at_once: bool = True) -> AsyncIterator[BusCon
                 yield connection
             except BusError as error:
                 # Who is answered need not pay for it.
+                from aim_cli.cluster.broker import find_names  # noqa: PLC0415
                 from aim_cli.log.refusals import of_refused  # noqa: PLC0415
 
-                raise UnreachableError(of_refused(settings, connection.statistics, error)) from error
+                names = await asyncio.to_thread(find_names)
+                raise UnreachableError(of_refused(settings, connection.statistics, error, names)) from error
     except* BusSetupError as unusable:
         from aim_cli.log.refusals import of_files  # noqa: PLC0415
 
@@ -83,9 +85,11 @@ async def _reached(connection: BusConnection, settings: BusSettings) -> None:
         async with asyncio.timeout(_PATIENCE):
             await connection.wait_connected()
     except TimeoutError:
+        from aim_cli.cluster.broker import find_names  # noqa: PLC0415
         from aim_cli.log.refusals import of_unreached  # noqa: PLC0415
 
-        raise UnreachableError(of_unreached(settings, connection.statistics)) from None
+        names = await asyncio.to_thread(find_names)
+        raise UnreachableError(of_unreached(settings, connection.statistics, names)) from None
 
 
 def _settings(nats_url: str) -> BusSettings:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from aim_cli.errors import TO_BROKER
+from aim_cli.cluster.broker import DEFAULT_NAMES, BrokerNames
 from aim_cli.log import light as light  # noqa: PLC0414 (before what it makes light)
 from controller_runtime.log.broker.address import (
     BusApiError,
@@ -14,16 +14,10 @@ from controller_runtime.log.broker.reading import STREAM_NOT_FOUND
 from controller_runtime.manager.causes import Cause
 from controller_runtime.manager.troubles import Trouble, of_broker
 
-_ADDRESS: Final = f"set --nats-url or AIM_NATS_URL (in a cluster: {TO_BROKER})"
-
-
 _FILE: Final = "check that the broker knows the public key of the file in AIM_NATS_CREDENTIALS_FILE"
 
 
 _PASSWORD: Final = "check the user and password, or the token, in --nats-url or AIM_NATS_URL"  # noqa: S105 - words
-
-
-_NOBODY: Final = "name its user aim: the seed of the Secret aim-engine-nats-aim, as a file in AIM_NATS_CREDENTIALS_FILE"
 
 
 _OTHER_CA: Final = "check AIM_NATS_CA_FILE, and that the broker has a certificate for the host that was asked"
@@ -35,9 +29,6 @@ _NO_CA: Final = "name the CA of the broker in AIM_NATS_CA_FILE, and ask by a hos
 _PLAIN: Final = "leave out tls:// and AIM_NATS_CA_FILE, or name a broker that has TLS"
 
 
-_READER: Final = "use its user aim, which may read the log (AIM_NATS_CREDENTIALS_FILE, Secret aim-engine-nats-aim)"
-
-
 _JETSTREAM: Final = "check AIM_NATS_JETSTREAM_DOMAIN, and that the broker and the account of this user have JetStream"
 
 
@@ -47,35 +38,32 @@ _ELSEWHERE: Final = "check AIM_NATS_ROOT, the account of this user, and that the
 _AGAIN: Final = "ask again, and look at the broker: aim doctor"
 
 
-_STANDING: Final = {Cause.BROKER_NO_JETSTREAM: _JETSTREAM, Cause.BROKER_DENIES: _READER}
-
-
 # The services have flags for what are variables here.
 _VARIABLES: Final = {"--nats-credentials-file": "AIM_NATS_CREDENTIALS_FILE", "--nats-ca-file": "AIM_NATS_CA_FILE"}
 
 
-def of_unreached(settings: BusSettings, now: ConnectionStatistics) -> str:
+def of_unreached(settings: BusSettings, now: ConnectionStatistics, names: BrokerNames) -> str:
     """Why there is no connection, as far as the broker or the network states it."""
     trouble = next(of_broker(now), None)
     if trouble is None:
-        return f"the message broker at {_at(settings)} does not answer; {_ADDRESS}"
-    return f"{_with_variables(trouble.found)}; {_remedy(settings, trouble)}"
+        return f"the message broker at {_at(settings)} does not answer; {_address(names)}"
+    return f"{_with_variables(trouble.found)}; {_remedy(settings, trouble, names)}"
 
 
-def of_refused(settings: BusSettings, now: ConnectionStatistics, error: BusError) -> str:
+def of_refused(settings: BusSettings, now: ConnectionStatistics, error: BusError, names: BrokerNames) -> str:
     """Why a question over a connection that stands had no answer."""
     if isinstance(error, BusApiError) and error.code == STREAM_NOT_FOUND:
         return f"the message broker {_at(settings)} has no such log: {error}; {_ELSEWHERE}"
     trouble = next(of_broker(now), None)
     if trouble is None:
         return f"the message broker {_at(settings)} does not answer: {error}; {_AGAIN}"
-    return f"{trouble.found}; {_remedy(settings, trouble)}"
+    return f"{trouble.found}; {_remedy(settings, trouble, names)}"
 
 
-def refused_by_broker(now: ConnectionStatistics) -> str:
+def refused_by_broker(now: ConnectionStatistics, names: BrokerNames = DEFAULT_NAMES) -> str:
     """What keeps a connected user from the log; empty as far as is known nothing does."""
-    found = (one for one in of_broker(now) if one.cause in _STANDING)
-    return next((f"{one.found}; {_STANDING[one.cause]}" for one in found), "")
+    found = ((one.found, _standing(one.cause, names)) for one in of_broker(now))
+    return next((f"{what}; {remedy}" for what, remedy in found if remedy), "")
 
 
 def of_files(error: Exception) -> str:
@@ -83,18 +71,38 @@ def of_files(error: Exception) -> str:
     return _with_variables(str(error))
 
 
-def _remedy(settings: BusSettings, trouble: Trouble) -> str:
+def _remedy(settings: BusSettings, trouble: Trouble, names: BrokerNames) -> str:
     match trouble.cause:
         case Cause.BROKER_CREDENTIALS if settings.credentials_file is not None:
             return _FILE
         case Cause.BROKER_CREDENTIALS:
-            return _PASSWORD if any("@" in url for url in settings.servers) else _NOBODY
+            return _PASSWORD if any("@" in url for url in settings.servers) else _unnamed(names)
         case Cause.BROKER_CERTIFICATE if "offers no TLS" in trouble.found:
             return _PLAIN
         case Cause.BROKER_CERTIFICATE:
             return _NO_CA if settings.ca_file is None else _OTHER_CA
         case cause:
-            return _STANDING.get(cause, _ADDRESS)
+            return _standing(cause, names) or _address(names)
+
+
+def _standing(cause: Cause, names: BrokerNames) -> str:
+    """The remedy where a connection stands and the log cannot be read over it."""
+    match cause:
+        case Cause.BROKER_NO_JETSTREAM:
+            return _JETSTREAM
+        case Cause.BROKER_DENIES:
+            return f"use its user aim, which may read the log (AIM_NATS_CREDENTIALS_FILE, Secret {names.reader_secret})"
+        case _:
+            return ""
+
+
+def _unnamed(names: BrokerNames) -> str:
+    seed = f"the seed of the Secret {names.reader_secret}"
+    return f"name its user aim: {seed}, as a file in AIM_NATS_CREDENTIALS_FILE"
+
+
+def _address(names: BrokerNames) -> str:
+    return f"set --nats-url or AIM_NATS_URL (in a cluster: {names.port_forward})"
 
 
 def _at(settings: BusSettings) -> str:

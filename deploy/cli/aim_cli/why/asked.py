@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Final
 
 from aim_cli.answer import Answer, Form, answered, print_answer
 from aim_cli.cluster.asking import reading
+from aim_cli.cluster.broker import find_names
 from aim_cli.cluster.refs import require
 from aim_cli.cluster.targets import Where, kind_and_name, kind_called, nothing, targets
-from aim_cli.errors import TO_BROKER, CliError, Exit, UnreachableError
+from aim_cli.errors import CliError, Exit, UnreachableError
 from aim_cli.why.command import Explanation, answer, why
 
 if TYPE_CHECKING:
     from aim_cli.why.decided import Decided
 
 _WITHOUT: Final = (
-    "not known without the event log: from what this was decided and what woke it; set --nats-url or AIM_NATS_URL "
-    f"(in a cluster: {TO_BROKER})"
+    "not known without the event log: from what this was decided and what woke it; set --nats-url or AIM_NATS_URL"
 )
 
 
@@ -81,7 +81,7 @@ def ask(question: Question, form: Form) -> Exit:
 def _from_log(question: Question, reported: Explanation) -> tuple[list["Decided"], str]:
     """What the log adds, or why it adds nothing."""
     if not question.nats_url:
-        return [], _WITHOUT
+        return [], f"{_WITHOUT} (in a cluster: {find_names().port_forward})"
     # Only who asks the log waits for the import of what reads it.
     from aim_cli.running import waited  # noqa: PLC0415
     from aim_cli.why.decided import decided  # noqa: PLC0415
