@@ -165,10 +165,10 @@ ifeq ($(CLUSTER),embedded)
 endif
 
 # The documentation as a site in .run/site; fails on a page that no other leads to and on a link between pages that leads
-# nowhere.
+# nowhere. INTO=folder puts it beside the documentation of other releases, REPOSITORY=URL links each page to its source.
 docs: setup
-	$(BIN)/sphinx-build -q -W --keep-going -b html docs .run/site
-	@echo ".run/site/index.html"
+	$(if $(REPOSITORY),AIM_DOCS_REPOSITORY="$(REPOSITORY)") $(BIN)/sphinx-build -q -W --keep-going -b html docs .run/site
+	@$(if $(INTO),$(BIN)/python -m aim_packaging site .run/site "$(INTO)",echo ".run/site/index.html")
 
 # Small changes in the modules that decide, as many as ten minutes allow, and whether the unit tests notice. SEED repeats
 # a sample, ONLY=aim_routing (any part of a path) selects modules.

@@ -123,6 +123,18 @@ def release(
 
 
 @app.command()
+def site(
+    built: Annotated[Path, typer.Argument(help="the site that `make docs` built")],
+    folder: Annotated[Path, typer.Argument(help="where the documentation of all releases is")],
+) -> None:
+    """Put the documentation of this release beside that of others."""
+    from aim_packaging.site import publish  # noqa: PLC0415
+    from controller_runtime import __version__  # noqa: PLC0415
+
+    typer.echo(f"{folder}: {', '.join(publish(built, folder, __version__))}")
+
+
+@app.command()
 def nats_keys(
     folder: Annotated[Path, typer.Argument(help="where to write secrets.yaml and values.yaml")],
     namespace: Annotated[str, typer.Option(help="of the release")] = "aim-system",

@@ -1,7 +1,6 @@
 """What a release consists of, in one folder: chart, command, images, bills of materials, notes, checksums (FW-887)."""
 
 import gzip
-import hashlib
 import io
 import json
 import re
@@ -12,11 +11,11 @@ import tarfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from platform import machine
 from typing import Final
 
 import yaml
 
+from aim_packaging.command import FOLDERS, PLATFORMS, Platform, digest, pex_options
 from aim_packaging.images.commands import name_of
 from aim_packaging.images.layout import Image, Layout
 from aim_packaging.sbom import sbom
@@ -26,8 +25,6 @@ from controller_runtime import JsonObject, __version__
 VERSION_FILE: Final = "shared/controller-runtime/controller_runtime/__init__.py"
 """The one place of the version: packages and the chart take it from there."""
 CHART: Final = "deploy/charts/aim-engine"
-OF_CLI: Final = ("shared/*", "services/*", "deploy/cli")
-"""Folders of the packages that the command needs: it decides by the code of the services."""
 _SUMS: Final = "SHA256SUMS"
 _UNRELEASED: Final = "Unreleased"
 
@@ -38,11 +35,12 @@ class ReleaseError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A release of the checkout `source`, into `folder`."""
+    """A release of the checkout `source`, into `folder`, with the command for `platforms`."""
 
     version: str
     source: Path
     folder: Path
+    platforms: tuple[Platform, ...] = PLATFORMS
 
     def check(self) -> None:
         """Look for what would make the release another one than its version says.
@@ -91,7 +89,7 @@ class Release:
 
     def _command(self) -> Iterator[str]:
         wheels = self.folder / "wheels"
-        folders = [str(one) for pattern in OF_CLI for one in sorted(self.source.glob(pattern))]
+        folders = [str(one) for pattern in FOLDERS for one in sorted(self.source.glob(pattern))]
         self._run(
             *(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"),
             *("--disable-pip-version-check", "--wheel-dir", str(wheels), *folders),
@@ -100,21 +98,11 @@ class Release:
         lock = subset((self.source / "requirements.lock").read_text("utf-8"), self._image_packages()["cli"])
         (self.folder / "aim-requirements.txt").write_text(lock, encoding="utf-8")
         yield "aim-requirements.txt"
-        own = "".join(
-            f"{one.name.partition('-')[0]} @ {one.absolute().as_uri()} --hash=sha256:{_digest(one)}\n"
-            for one in sorted(wheels.glob("*.whl"))
-        )
-        whole = self.folder / ".whole.txt"
-        whole.write_text(lock + own, encoding="utf-8")
-        name = f"aim-{sys.platform}-{machine().lower()}"
-        try:
-            self._run(
-                *(sys.executable, "-m", "pex", "--requirement", str(whole), "--script", "aim", "--venv"),
-                *("--output-file", str(self.folder / name)),
-            )
-        finally:
-            whole.unlink()
-        yield name
+        for platform in self.platforms:
+            file = str(self.folder / platform.file)
+            with pex_options(lock, wheels, platform) as options:
+                self._run(sys.executable, "-m", "pex", *options, "--output-file", file)
+            yield platform.file
 
     def _images(self, layout: Layout, repository: str) -> str:
         images = images_of(layout, repository, self.version)
@@ -146,7 +134,7 @@ class Release:
 
     def _sums(self) -> str:
         named = sorted(one.relative_to(self.folder) for one in self.folder.rglob("*") if one.is_file())
-        lines = (f"{_digest(self.folder / one)}  {one}\n" for one in named)
+        lines = (f"{digest(self.folder / one)}  {one}\n" for one in named)
         (self.folder / _SUMS).write_text("".join(lines), encoding="utf-8")
         return _SUMS
 
@@ -213,9 +201,9 @@ def _layout_files(layout: Layout, images: Iterable[Image]) -> Iterator[tuple[str
     yield "oci-layout", b'{"imageLayoutVersion": "1.0.0"}'
     entries = [{**one.top.entry(), "annotations": {"org.opencontainers.image.ref.name": one.name}} for one in some]
     yield "index.json", json.dumps({"schemaVersion": 2, "manifests": entries}).encode()
-    blobs = {blob.digest for one in some for blob in (one.top, one.manifest, one.config, *one.layers)}
-    for digest in sorted(blobs):
-        yield f"blobs/{digest.replace(':', '/')}", layout.blob(digest)
+    blobs = {blob.digest for image in some for blob in (image.top, image.manifest, image.config, *image.layers)}
+    for one in sorted(blobs):
+        yield f"blobs/{one.replace(':', '/')}", layout.blob(one)
 
 
 def _write_tar(file: io.BufferedIOBase, files: Iterable[tuple[str, Path | bytes]]) -> None:
@@ -239,8 +227,3 @@ def _files(root: Path) -> Iterator[Path]:
             yield from _files(path)
         else:
             yield path
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

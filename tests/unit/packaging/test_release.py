@@ -10,6 +10,7 @@ import yaml
 from typer.testing import CliRunner
 
 from aim_packaging.__main__ import app
+from aim_packaging.command import PLATFORMS, Platform
 from aim_packaging.images.layout import Descriptor, Image
 from aim_packaging.release import CHART, Release, ReleaseError, notes, values_of
 from aim_packaging.tree import PACKAGES
@@ -103,3 +104,14 @@ def test_there_is_one_version() -> None:
     for project in (*ROOT.glob("shared/*/pyproject.toml"), *ROOT.glob("services/*/pyproject.toml")):
         assert 'dynamic = ["version"]' in project.read_text("utf-8"), project
     assert f"Version {__version__}." in (ROOT / "README.md").read_text("utf-8")
+
+
+@pytest.mark.spec("FW-887")
+@pytest.mark.parametrize("platform", PLATFORMS, ids=lambda one: one.file)
+def test_a_platform_takes_its_own_wheels_alone(platform: Platform) -> None:
+    tags = set(platform.complete(12)["compatible_tags"])
+    others = {f"cp312-cp312-{one}" for one in ("manylinux_2_28_x86_64", "manylinux_2_28_aarch64", "macosx_13_0_arm64")}
+    own = {one for one in others if one.endswith(platform.machine)}
+    assert tags & others == own
+    assert "py3-none-any" in tags
+    assert not any(one.startswith("cp313") for one in tags)
