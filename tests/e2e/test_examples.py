@@ -45,8 +45,9 @@ async def test_an_example_ends_as_its_page_says(platform: Platform, tmp_path: Pa
 
 
 async def follow(platform: Platform, shell: Terminal, example: Path) -> None:
-    shown = dict(blocks(example / "README.md"))
-    typed, expected, removed = shown[""], shown["text"], shown["sh"]
+    shown = list(blocks(example / "README.md"))
+    typed = "".join(text for language, text in shown if language == "")
+    [expected], [removed] = ([text for language, text in shown if language == one] for one in ("text", "sh"))
     try:
         for line in typed.splitlines():
             await shell.type(f"cd {example.parents[1]} && {line}")

@@ -67,6 +67,19 @@ def test_of_equal_paths_the_oldest_route_wins() -> None:
     assert hit.route.owner.name == "b"
 
 
+def test_weights_hold_within_a_row_of_requests() -> None:
+    canary = route("/x", "a")
+    canary["spec"]["rules"][0]["backendRefs"] = [{"name": "old", "weight": 90}, {"name": "new", "weight": 10}]
+    routes = table(canary)
+    taken = [hit.backend.name for _ in range(100) if (hit := routes.find("any", "/x")) and hit.backend]
+    assert [taken[start : start + 20].count("new") for start in range(0, 100, 20)] == [2] * 5
+    canary["spec"]["rules"][0]["backendRefs"] = [{"name": "old", "weight": 0}, {"name": "new"}]
+    routes.put(Key(NAMESPACE, "a"), routes_of(canary))
+    hit = routes.find("any", "/x")
+    assert hit is not None
+    assert hit.backend == Key(NAMESPACE, "new")
+
+
 def test_a_removed_route_is_not_found() -> None:
     routes = table(route("/x", "a"))
     routes.put(Key(NAMESPACE, "a"), ())

@@ -1,10 +1,15 @@
 """Which HTTPRoute a request takes, and what it becomes on the way. Pure functions and one table."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import final
+from itertools import count
+from math import gcd
+from typing import Final, final
 
 from controller_runtime import JsonObject, Key, parse_seconds
+
+_GOLDEN: Final = 0.618
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +23,7 @@ class Route:
         exact: whether deeper paths do not match.
         hostnames: hosts that match; empty for all.
         replacement: what replaces the matched prefix; None keeps the path.
-        backend: the Service; None if the rule names none.
+        backends: the Services, each as often in a row of requests as its weight says; empty if the rule names none.
         timeout: seconds for the whole request; None without limit.
     """
 
@@ -28,13 +33,23 @@ class Route:
     exact: bool
     hostnames: tuple[str, ...]
     replacement: str | None
-    backend: Key | None
+    backends: tuple[tuple[Key, int], ...]
     timeout: float | None
 
     @property
     def rank(self) -> tuple[bool, str, Key]:
         """Order among routes of the same path: exact ones first, then by age, then by name (Gateway API)."""
         return (not self.exact, self.created, self.owner)
+
+    def backend(self, turn: int) -> Key | None:
+        """The Service of the nth request; weights hold in each row of requests, not only in the long run."""
+        total = sum(weight for _, weight in self.backends)
+        place = turn * _step(total) % total if total else 0
+        for service, weight in self.backends:
+            if place < weight:
+                return service
+            place -= weight
+        return None
 
     def rewrite(self, path: str) -> str:
         """The path for the backend."""
@@ -50,6 +65,7 @@ class Target:
 
     route: Route
     path: str
+    backend: Key | None
 
 
 def routes_of(route: JsonObject) -> Iterator[Route]:
@@ -67,7 +83,7 @@ def routes_of(route: JsonObject) -> Iterator[Route]:
                 exact=wanted.get("type") == "Exact",
                 hostnames=tuple(spec.get("hostnames") or ()),
                 replacement=_replacement(rule),
-                backend=_backend(owner.namespace, rule),
+                backends=_backends(owner.namespace, rule),
                 timeout=_timeout(rule),
             )
 
@@ -79,9 +95,11 @@ class RouteTable:
     def __init__(self) -> None:
         self._by_owner: dict[Key, tuple[Route, ...]] = {}
         self._by_path: dict[str, list[Route]] = {}
+        self._turns = Counter[Key]()
 
     def put(self, owner: Key, routes: Iterable[Route]) -> None:
         """Replace the routes of an HTTPRoute; none removes it."""
+        del self._turns[owner]
         for old in self._by_owner.pop(owner, ()):
             others = self._by_path[old.path]
             others.remove(old)
@@ -106,7 +124,9 @@ class RouteTable:
         while True:
             for route in self._by_path.get(candidate, ()):
                 if (exact_hit or not route.exact) and _host_matches(route.hostnames, host):
-                    return Target(route, route.rewrite(path))
+                    turn = self._turns[route.owner]
+                    self._turns[route.owner] = turn + 1
+                    return Target(route, route.rewrite(path), route.backend(turn))
             if not candidate:
                 return None
             candidate, exact_hit = candidate.rpartition("/")[0], False
@@ -127,9 +147,14 @@ def _replacement(rule: JsonObject) -> str | None:
     return None
 
 
-def _backend(namespace: str, rule: JsonObject) -> Key | None:
-    named = [one for one in rule.get("backendRefs") or () if one.get("weight", 1) > 0]
-    return Key(named[0].get("namespace") or namespace, named[0]["name"]) if named else None
+def _backends(namespace: str, rule: JsonObject) -> tuple[tuple[Key, int], ...]:
+    named = rule.get("backendRefs") or ()
+    return tuple((Key(one.get("namespace") or namespace, one["name"]), int(one.get("weight", 1))) for one in named)
+
+
+def _step(total: int) -> int:
+    """A step through the places of a row that comes to each once, and far from the last one each time."""
+    return next(one for one in count(max(1, round(total * _GOLDEN))) if gcd(one, total) == 1)
 
 
 def _timeout(rule: JsonObject) -> float | None:

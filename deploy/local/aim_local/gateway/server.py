@@ -83,7 +83,7 @@ class _Proxy:
         if target is None:
             served = ", ".join(self._table.paths()[:20]) or "none"
             return _problem(404, f"no accepted HTTPRoute matches {request.url.path}; paths served: {served}")
-        owner, backend = target.route.owner, target.route.backend
+        owner, backend = target.route.owner, target.backend
         if backend is None or self._services.get(backend) is None:
             return _problem(503, f"HTTPRoute {owner}: backend Service {backend} does not exist")
         within = asyncio.timeout(target.route.timeout)
