@@ -55,7 +55,7 @@ async def brokers(node: OnNode) -> AsyncIterator[OnNode]:
 
 
 async def back_to_one(node: OnNode) -> None:
-    """The release with one broker, as docs/operations.md says; without the second step the chart refuses it."""
+    """The release with one broker, as docs/operations/broker.md says; without the second step the chart refuses it."""
     await node.kubectl("-n", NAMESPACE, "delete", "statefulset", _BROKERS, "--ignore-not-found")
     if await node.objects("pvc", "-n", NAMESPACE, f"--field-selector=metadata.name=data-{_BROKERS}-1"):
         with pytest.raises(NodeError, match="delete pvc -l"):
@@ -71,7 +71,7 @@ def authority() -> trustme.CA:
 
 
 def tls_secret(issuer: trustme.CA, *trusted: trustme.CA) -> JsonObject:
-    """What docs/operations.md says that the Secret has: for servers and clients, with the names of both Services.
+    """The Secret that docs/operations/broker.md describes: for servers and clients, with the names of both Services.
 
     Args:
         trusted: believed besides the issuer.

@@ -1,4 +1,4 @@
-"""From the former release to this one and back, by the commands of docs/operations.md, on a node (FW-662).
+"""From the former release to this one and back, by the commands of docs/operations/upgrade.md, on a node (FW-662).
 
 The former release is that of `tests/upgrade/PREVIOUS`: its charts and definitions as they were, its code in images with
 the libraries of today. Everything of the platform is removed before and installed again afterwards.

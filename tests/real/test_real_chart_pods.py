@@ -56,7 +56,7 @@ async def test_a_check_that_hangs_is_ended_and_one_that_failed_goes_after_a_day(
     assert "hook-failed" not in job["metadata"]["annotations"]["helm.sh/hook-delete-policy"]
 
 
-OPERATIONS: Final = CHARTS.parents[1] / "docs" / "operations.md"
+OPERATIONS: Final = CHARTS.parents[1] / "docs" / "operations" / "remove.md"
 DELETED: Final = re.compile(r"^kubectl .*delete ([a-z,]+) aim-engine-check\b", re.MULTILINE)
 
 

@@ -17,7 +17,7 @@ from aim_packaging.__main__ import app
 from controller_runtime import JsonObject
 
 NAMES: Final = (f"aim-engine-nats.{NAMESPACE}.svc", f"*.aim-engine-nats-headless.{NAMESPACE}.svc")
-"""What docs/operations.md says that the certificate has to be valid for."""
+"""What docs/operations/broker.md says that the certificate has to be valid for."""
 _URL: Final = "AIM_NATS_URL"
 _CREDENTIALS: Final = "AIM_NATS_CREDENTIALS_FILE"
 _AUTHORITY: Final = "AIM_NATS_CA_FILE"

@@ -30,7 +30,7 @@ from controller_runtime.manager.troubles import (
 )
 
 WHO = "system:serviceaccount:aim-system:aim-engine-serving"
-PAGE = Path(__file__).parents[3] / "docs" / "operations.md"
+PAGE = Path(__file__).parents[3] / "docs" / "operations" / "start.md"
 
 
 def broker(

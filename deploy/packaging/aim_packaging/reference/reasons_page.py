@@ -14,7 +14,7 @@ _HEAD: Final = """\
 `Ready` repeats reason and message of the condition that decides; `aim why KIND NAME` follows that across objects to the
 first cause and prints the remedy with the names of your objects in it. Gateways and Kubernetes give further reasons of
 their own, which are passed on as they are. What keeps a service itself from its work is an Event on its pod:
-[operations](../operations.md#when-a-service-does-not-start).
+[operations](../operations/start.md).
 
 ## Conditions
 
