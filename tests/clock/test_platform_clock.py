@@ -54,7 +54,7 @@ async def test_a_step_costs_no_write_and_a_service_comes_up_after_it(
     await platform.kubectl("label", "aimservices,aimmodels,aimservicetemplates", "--all", "-n", namespace, "seen=once")
     assert await at_rest(platform) - before == Counter()
     said = await why(platform, "aimservice", f"{namespace}/before")
-    assert (said.code, said.lines) == (0, [f"AIMService {namespace}/before is Running", "nothing is in its way"])
+    assert (said.code, said.lines) == (0, [f"AIMService {namespace}/before is Running", "no problem found"])
     after = await platform.running(await platform.service(namespace, "after", model={"image": IMAGE}))
     assert abs((written_at(after) - datetime.now(UTC)).total_seconds() - step) < HOUR / 2
     await platform.chat(after["status"]["routing"]["path"], "what time is it?")

@@ -79,7 +79,7 @@ async def test_the_platform_as_pages(platform: Platform) -> None:
 
         await console.until("/?q=console/", ">console/chat<")
         about = await console.page("/objects/aimservices/console/chat")
-        assert "Nothing is in its way" in about
+        assert "No problem found" in about
         assert "InferenceService console/" in about
         beside = await console.page("/objects/aimservices/console/chat/events")
         assert "AIMService chat" in beside

@@ -49,7 +49,7 @@ async def test_what_is_well_what_is_not_there_and_what_is_no_kind(platform: Plat
     await platform.namespace("well")
     await platform.running(await platform.service("well", "chat", model={"image": IMAGE}))
     well = await why(platform, "aimservice", "well/chat")
-    assert (well.code, well.lines) == (0, ["AIMService well/chat is Running", "nothing is in its way"])
+    assert (well.code, well.lines) == (0, ["AIMService well/chat is Running", "no problem found"])
     absent = await why(platform, "aimservice", "well/nobody")
     assert (absent.code, absent.lines) == (3, ["AIMService well/nobody does not exist"])
     every = await why(platform, "aimservice", "-n", "well")

@@ -58,7 +58,7 @@ async def nothing_is_in_the_way(platform: Platform, namespace: str) -> None:
     """Wait for it: an edit of a service that runs has it roll out once more."""
     for _ in range(30):
         said = await why(platform, "aimservice", f"{namespace}/chat")
-        if said.lines[1] == "nothing is in its way":
+        if said.lines[1] == "no problem found":
             return
         await asyncio.sleep(1)
     pytest.fail("\n".join(said.lines))

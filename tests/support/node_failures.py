@@ -231,7 +231,7 @@ class Served:
         pytest.fail(f"{self.namespace}/{self.name} does not answer after {seconds:g} s: {last}")
 
     async def recovered(self, failure: str, reported: str, why: Why, since: float, seconds: float = 90) -> None:
-        """Wait until it runs, answers, and nothing is in its way; note how long that took.
+        """Wait until it runs, answers, and no problem found; note how long that took.
 
         Args:
             reported: what the status said meanwhile.

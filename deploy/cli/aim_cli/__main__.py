@@ -1,8 +1,7 @@
-"""Say why an object is not ready, inspect the event log (what happened, would today's code decide the same), and move
-from older API groups.
+"""Explain why an object is not ready, inspect and replay the event log, and migrate from older API groups.
 
-Every command ends with 0 when all is well, 1 when something is in the way, differs or needs attention, 2 when its words
-are wrong, 3 when what it is about does not exist, 4 when the cluster or the event log cannot be read.
+Every command ends with 0 on success, 1 when it finds a problem or a difference, 2 when its arguments are wrong, 3 when
+the object does not exist, 4 when the cluster or the event log cannot be read.
 """
 
 from typing import Annotated

@@ -18,7 +18,9 @@ KindName = Annotated[
 ]
 MaybeName = Annotated[
     str | None,
-    typer.Argument(help="name or namespace/name; without it all of the kind.", autocompletion=completion.names),
+    typer.Argument(
+        help="Name or namespace/name; without it, all objects of the kind.", autocompletion=completion.names
+    ),
 ]
 ServiceName = Annotated[
     str, typer.Argument(help="AIMService: name or namespace/name.", autocompletion=completion.names)
@@ -93,5 +95,5 @@ Output = Annotated[Form, _form_option(_PLAIN)]
 ObjectsOutput = Annotated[Form, _form_option(_OF_OBJECTS)]
 TreeOutput = Annotated[Form, _form_option(_OF_TREES)]
 MaybeNatsUrl = Annotated[
-    str, typer.Option("--nats-url", envvar="AIM_NATS_URL", help="Message broker with the event log; may be left out.")
+    str, typer.Option("--nats-url", envvar="AIM_NATS_URL", help="Message broker with the event log; optional.")
 ]

@@ -9,7 +9,7 @@ class Exit(IntEnum):
 
     WELL = 0
     FOUND = 1
-    """Something is in the way, differs, or needs attention."""
+    """A problem, a difference, or an object that needs attention was found."""
     WORDS = 2
     """The words of the command or a file are wrong; of ``aim replay``: an outcome is undetermined."""
     ABSENT = 3

@@ -91,4 +91,4 @@ def test_every_command_and_option_is_documented() -> None:
         section = page.partition(f"## aim {name}\n")[2].partition("\n## ")[0]
         options = {option for parameter in command.params for option in parameter.opts if option.startswith("-")}
         assert {option for option in options - {"--help"} if f"`{option}`" not in section} == set(), name
-    assert "| `--nats-url` | Message broker with the event log; may be left out. |  | `AIM_NATS_URL` |" in page
+    assert "| `--nats-url` | Message broker with the event log; optional. |  | `AIM_NATS_URL` |" in page

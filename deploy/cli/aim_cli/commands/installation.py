@@ -28,20 +28,19 @@ def migrate(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
     output: Annotated[
-        Objects | None, typer.Option("-o", "--output", help="Print the objects; write nothing, compare with nothing.")
+        Objects | None, typer.Option("-o", "--output", help="Print the objects without writing or comparing them.")
     ] = None,
     *,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change; write nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the changes without writing them.")] = False,
 ) -> None:
-    """Move resources of aim.silogen.ai and config.kaiwo.silogen.ai to today's kinds.
+    """Convert resources of aim.silogen.ai and config.kaiwo.silogen.ai to the present kinds.
 
-    Reads them from the cluster, or from files with -f, and writes today's resources in the order of their references.
-    Nothing that exists is overwritten: runtime configs are completed, anything else is left as it is. Old resources
-    stay untouched. It may be run again at any time.
+    Reads them from the cluster, or from files with -f, and writes the new resources in the order of their references.
+    Overwrites nothing: it adds missing fields to existing runtime configs, and leaves other existing resources and the
+    old ones unchanged. You can repeat it at any time.
 
-    Exits with 0 when everything has its place, with 1 when something was not mapped, differs from what is there or was
-    refused (everything else is written nevertheless), with 2 when a file cannot be read, with 4 when the cluster cannot
-    be asked.
+    Exits with 0 when every field was migrated, with 1 when a field was not mapped, differs from an existing resource or
+    was rejected (the rest is written), with 2 when a file cannot be read, with 4 when the cluster does not answer.
     """
     from aim_cli.migration.command import Wish
     from aim_cli.migration.command import run as moved
@@ -60,10 +59,10 @@ def status(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Show the installation at a glance: what needs attention first, then kinds, states, GPUs and leaders.
+    """Summarize the installation: objects that need attention, then kinds, states, GPUs and leaders.
 
-    All namespaces, unless one is given. Exits with 1 when something is broken or a service is without leader, with 4
-    when the cluster cannot be asked.
+    Covers all namespaces by default. Exits with 1 when an object has failed or a service has no leader, with 4 when
+    the cluster does not answer.
     """
     from datetime import UTC, datetime
 
@@ -82,12 +81,12 @@ def top(
     namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
-    every: Annotated[float, typer.Option("--every", min=0.5, help="Seconds between two looks.")] = 5,
-    count: Annotated[int, typer.Option("--count", help="End after so many; 0 = go on until interrupted.")] = 0,
+    every: Annotated[float, typer.Option("--every", min=0.5, help="Seconds between two readings.")] = 5,
+    count: Annotated[int, typer.Option("--count", help="Number of readings; 0 = until interrupted.")] = 0,
 ) -> None:
-    """Show `aim status` again and again.
+    """Repeat `aim status`.
 
-    Exits as `aim status` does when it ends; with 4 when the cluster cannot be asked.
+    Exits like `aim status`.
     """
     import time
     from datetime import UTC, datetime
@@ -118,15 +117,15 @@ def doctor(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
     nats_url: MaybeNatsUrl = "",
-    wait: Annotated[float, typer.Option("--wait", help="Seconds in which what is bad may become well.")] = 0,
+    wait: Annotated[float, typer.Option("--wait", help="Seconds to wait for failed checks to pass.")] = 0,
     *,
     pre: Annotated[
-        bool, typer.Option("--pre", help="Look at what an installation needs, before there is one.")
+        bool, typer.Option("--pre", help="Check the requirements of an installation before you install.")
     ] = False,
 ) -> None:
-    """Check versions, definitions, permissions, services, leaders, streams, freshness and clocks; say what to do.
+    """Check versions, CRDs, permissions, services, leaders, streams, freshness and clocks, and print remedies.
 
-    Exits with 1 when something is bad, with 4 when the cluster cannot be asked.
+    Exits with 1 when a check fails, with 4 when the cluster does not answer.
     """
     from contextlib import suppress
 
@@ -148,11 +147,9 @@ def bus(
     output: Output = Form.TABLE,
     nats_url: NatsUrl = LOCAL,
     *,
-    holes: Annotated[
-        bool, typer.Option("--holes", help="Also read the whole history for places where it is not whole.")
-    ] = False,
+    holes: Annotated[bool, typer.Option("--holes", help="Also read the whole history for gaps.")] = False,
 ) -> None:
-    """Show the event log: parts with their publishers and epochs, streams with their limits and lag.
+    """Show the event log: parts with publishers and epochs, streams with limits and lag.
 
     Exits with 1 when a stream is missing or a publisher silent, with 4 when the broker does not answer.
     """
@@ -169,13 +166,13 @@ def queue(
     context: Context = None,
     url: Annotated[
         list[str] | None,
-        typer.Option("--url", help="[NAME=]probe address of a service outside of a cluster; repeatable."),
+        typer.Option("--url", help="[NAME=]URL of the probes of a service outside a cluster; repeatable."),
     ] = None,
 ) -> None:
-    """Show what the services have to do: their queues, what they work on, and what is paused.
+    """Show the work queues of the services: waiting, in progress and paused objects.
 
-    Asks their pods through the API server, which takes the permission to proxy to pods. Exits with 4 when none of them
-    tells it.
+    Asks their pods through the API server, which requires the permission to proxy to pods. Exits with 4 when no
+    service answers.
     """
     from aim_cli.answer import Answer, answered
     from aim_cli.cluster.asking import reading
@@ -192,31 +189,34 @@ def queue(
 
 def console(
     nats_url: NatsUrl = LOCAL,
-    port: Annotated[int, typer.Option(help="Port on the loopback; 0 = any that is free.")] = 0,
+    port: Annotated[int, typer.Option(help="Port on the loopback; 0 = any free port.")] = 0,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
     listen: Annotated[
-        str, typer.Option(help="host:port or :port for others, by HTTPS, who log in with a token of the cluster.")
+        str,
+        typer.Option(help="host:port or :port to serve others over HTTPS; they log in with a token of the cluster."),
     ] = "",
     cert_path: Annotated[
-        Path | None, typer.Option(help="With --listen: folder of tls.crt and tls.key; default is self-signed.")
+        Path | None, typer.Option(help="With --listen: folder with tls.crt and tls.key; default is self-signed.")
     ] = None,
     host: Annotated[
-        list[str] | None, typer.Option(help="With --listen: name under which it is opened; repeatable.")
+        list[str] | None, typer.Option(help="With --listen: host name that viewers use; repeatable.")
     ] = None,
     trace_url: Annotated[
         str,
         typer.Option(
-            "--trace-url", envvar="AIM_TRACE_URL", help="Address of a trace in your tracing, with {trace} for its id."
+            "--trace-url",
+            envvar="AIM_TRACE_URL",
+            help="URL of a trace in your tracing system, with {trace} for its id.",
         ),
     ] = "",
 ) -> None:
-    """Serve the platform as pages on the loopback, live, until interrupted; prints the address to open.
+    """Serve live pages about the platform on the loopback until interrupted, and print their address.
 
-    Reads the event log; the API server is only asked what a viewer may list, and for Events and logs as the viewer.
-    With --listen there are many viewers, each of whom is asked about.
+    Reads the event log. Asks the API server what a viewer may list, and reads Events and logs as the viewer. With
+    --listen it serves several viewers, and checks each of them.
 
-    Exits with 4 when broker or cluster do not answer.
+    Exits with 4 when the broker or the cluster does not answer.
     """
     from contextlib import suppress
 

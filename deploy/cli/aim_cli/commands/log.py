@@ -27,23 +27,22 @@ def replay(
     nats_url: NatsUrl = LOCAL,
     against: Annotated[
         Path | None,
-        typer.Option("--against", help="Python, or virtual environment, of another release: where do the two differ?"),
+        typer.Option("--against", help="Python or virtual environment of another release to compare with."),
     ] = None,
     as_test: Annotated[
         Path | None,
-        typer.Option("--as-test", help="Write a pytest file instead, and a file with what it needs beside it."),
+        typer.Option("--as-test", help="Write a pytest file, and its data beside it."),
     ] = None,
     *,
-    every: Annotated[bool, typer.Option("--all", help="Every decision that the log holds.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="All decisions in the log.")] = False,
 ) -> None:
-    """Make recorded decisions again, from the log or a file alone, and compare.
+    """Repeat recorded decisions, from the log or a file, and compare the results.
 
-    Those about one object, all of a kind, those of a namespace (-n), those in a file, or --all.
+    Selects the decisions about an object, a kind, a namespace (-n), those in a file, or --all.
 
-    Exits with 0 when today's code decides the same, with 1 when it decides anything differently, otherwise with 2 when
-    an outcome is undetermined, naming what is missing. Exits with 3 when there is no decision about the object, with
-    4 when the log cannot be read. With --against it compares what two releases make of each decision, with the same
-    codes.
+    Exits with 0 when this release decides the same, with 1 when it decides differently, with 2 when an outcome is
+    undetermined (the output names what is missing), with 3 when there is no decision about the object, with 4 when
+    the log cannot be read. --against compares the decisions of two releases, with the same codes.
     """
     from aim_cli.cluster.targets import Where
     from aim_cli.errors import Exit
@@ -97,7 +96,7 @@ def _replay_elsewhere(
 
 
 def export(
-    file: Annotated[Path, typer.Argument(help="File to make; its name ends with .aimlog.")],
+    file: Annotated[Path, typer.Argument(help="File to write; its name ends with .aimlog.")],
     kind: Annotated[
         str | None,
         typer.Argument(help="Kind, plural or short name; without it, every decision.", autocompletion=completion.kinds),
@@ -106,15 +105,13 @@ def export(
     namespace: Namespace = None,
     output: Output = Form.TABLE,
     nats_url: NatsUrl = LOCAL,
-    since: Annotated[
-        str, typer.Option("--since", help="No decision from before: a time, or 10m for ten minutes ago.")
-    ] = "",
+    since: Annotated[str, typer.Option("--since", help="Only decisions since a time, or since 10m ago.")] = "",
 ) -> None:
-    """Write decisions, and every object of the kinds that they read, into a file that replays without a cluster.
+    """Write decisions, and all objects of the kinds that they read, into a file that replays without a cluster.
 
-    Credentials are covered. The file holds these kinds in all namespaces, since decisions count them; it tells which.
-    Exits with 2 when the file cannot be written, with 3 when there is no such decision, with 4 when the log cannot be
-    read.
+    Masks credentials. The file contains these kinds from all namespaces, because decisions count them; the output
+    lists them. Exits with 2 when the file cannot be written, with 3 when there is no such decision, with 4 when the log
+    cannot be read.
     """
     from dataclasses import replace
     from datetime import UTC, datetime
@@ -140,9 +137,9 @@ def import_(
     file: Annotated[Path, typer.Argument(help="File of `aim export`.")],
     output: Output = Form.TABLE,
 ) -> None:
-    """Check a file of `aim export` and tell what it holds; commands about the log read it in place.
+    """Check a file of `aim export` and list its content; commands that read the log accept the file directly.
 
-    Exits with 1 when a credential in it is not covered, with 2 when it is damaged or no such file.
+    Exits with 1 when it contains a credential, with 2 when it is damaged or no such file.
     """
     from aim_cli.answer import answered
     from aim_cli.log.exporting import examined
@@ -158,25 +155,21 @@ def timeline(
     nats_url: NatsUrl = LOCAL,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
-    since: Annotated[
-        str, typer.Option("--since", help="Nothing from before: a time, or 10m for ten minutes ago.")
-    ] = "",
+    since: Annotated[str, typer.Option("--since", help="Only events since a time, or since 10m ago.")] = "",
     *,
     trace: Annotated[
         bool, typer.Option("--trace", help="Show everything in its traces, also in other namespaces.")
     ] = False,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what happens from now on.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Continue with new events.")] = False,
     waterfall: Annotated[
-        bool, typer.Option("--waterfall", help="Draw a bar for each object: made, decided about, ready.")
+        bool, typer.Option("--waterfall", help="Draw a bar for each object: created, decided, ready.")
     ] = False,
-    html: Annotated[
-        Path | None, typer.Option("--html", help="Write these bars to a page of their own, which needs nothing else.")
-    ] = None,
+    html: Annotated[Path | None, typer.Option("--html", help="Write these bars to a self-contained HTML file.")] = None,
 ) -> None:
     """Show what happened to an object, its relatives and its namespace, in order, across all services.
 
-    The kubeconfig only tells the namespace of a name without one. Exits with 3 when the log holds nothing about it,
-    with 4 when the log cannot be read.
+    Uses the kubeconfig only for the default namespace. Exits with 3 when the log has nothing about the object, with 4
+    when the log cannot be read.
     """
     from datetime import UTC, datetime
 
@@ -205,7 +198,7 @@ def timeline(
 
 
 def state(
-    at: Annotated[str, typer.Option("--at", help="2026-11-23T14:05:00Z, or 10m for ten minutes ago.")],
+    at: Annotated[str, typer.Option("--at", help="Time such as 2026-11-23T14:05:00Z, or 10m for ten minutes ago.")],
     kind: Annotated[
         str | None,
         typer.Argument(help="Kind, plural or short name; without it, every object.", autocompletion=completion.kinds),
@@ -217,7 +210,7 @@ def state(
 ) -> None:
     """Show objects as they were at a time; -o yaml prints them.
 
-    Exits with 3 when the object was not there or is not known, with 4 when the log cannot be read.
+    Exits with 3 when the object did not exist or the log does not reach back, with 4 when the log cannot be read.
     """
     from datetime import UTC, datetime
 
@@ -237,8 +230,10 @@ def state(
 
 
 def diff(
-    since: Annotated[str, typer.Option("--from", help="2026-11-23T14:05:00Z, or 10m for ten minutes ago.")],
-    until: Annotated[str, typer.Option("--to", help="The same; by default now.")] = "0s",
+    since: Annotated[
+        str, typer.Option("--from", help="Time such as 2026-11-23T14:05:00Z, or 10m for ten minutes ago.")
+    ],
+    until: Annotated[str, typer.Option("--to", help="As --from; default is now.")] = "0s",
     kind: Annotated[
         str | None,
         typer.Argument(help="Kind, plural or short name; without it, every object.", autocompletion=completion.kinds),
@@ -250,7 +245,7 @@ def diff(
 ) -> None:
     """Compare the cluster at two points in time: objects that were added, deleted or changed, field by field.
 
-    Exits with 1 when anything is, with 4 when the log cannot be read.
+    Exits with 1 when there is a difference, with 4 when the log cannot be read.
     """
     from datetime import UTC, datetime
 

@@ -35,19 +35,20 @@ def why(
     *,
     everywhere: Everywhere = False,
     verbose: Annotated[
-        bool, typer.Option("-v", "--verbose", help="Also tell since which decision, from the event log.")
+        bool,
+        typer.Option("-v", "--verbose", help="Also print the decision that set each condition, from the event log."),
     ] = False,
     watch: Annotated[
-        bool, typer.Option("-w", "--watch", help="Go on, and tell what changes, until nothing is in its way.")
+        bool, typer.Option("-w", "--watch", help="Continue, and print changes until no problem is left.")
     ] = False,
 ) -> None:
-    """Say why an object is not ready: the cause first, and what to do; then what waits for it.
+    """Explain why an object is not ready: the cause and its remedy, then the objects that wait for it.
 
-    Follows conditions from the object to the pod, event, volume, quota or gateway that they come down to. Without a
-    name: all objects of the kind that something is in the way of.
+    Follows conditions from the object to the pod, Event, volume, quota or gateway that causes them. Without a name,
+    explains all objects of the kind that have a problem.
 
-    Exits with 0 when nothing is in its way, with 1 when something is, with 3 when there is no such object, with 4 when
-    the cluster cannot be asked.
+    Exits with 0 when it finds no problem, with 1 when it finds one, with 3 when the object does not exist, with 4 when
+    the cluster does not answer.
     """
     from contextlib import suppress
 
@@ -67,7 +68,7 @@ def tree(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Show everything that was made for an object and what it uses, with states; -o dot for Graphviz.
+    """Show the objects that were created for an object and those that it uses, with states; -o dot for Graphviz.
 
     Exits with 3 when there is no such object, with 4 when the cluster cannot be asked.
     """
@@ -94,7 +95,7 @@ def cache(
     *,
     everywhere: Everywhere = False,
 ) -> None:
-    """List the artifacts with their volumes, why each is kept, and what is used of the storage limits.
+    """List artifacts with their volumes, why each is kept, and the use of the storage limits.
 
     Exits with 4 when the cluster cannot be asked.
     """
@@ -131,14 +132,14 @@ def plan(
         ),
     ] = False,
 ) -> None:
-    """Tell what applying objects would do; nothing is written.
+    """Predict what applying objects would do; writes nothing.
 
-    The services' own code decides over the cluster's present objects: which template, why not the others, whether
-    GPUs, volumes and limits suffice, which route, and what would be written, up to where the platform would wait for
-    another component. --registries asks from this machine whether images exist, which the services would ask next.
+    Runs the code of the services on the objects of the cluster: which template they select and why not the others,
+    whether GPUs, volumes and limits suffice, which route they create, and what they write, up to the point where they
+    wait for another component. --registries also checks from this machine whether images exist.
 
-    Exits with 1 when an object would be refused or would not come to run, with 2 when a file cannot be read, with 4
-    when the cluster cannot be asked, or not about what it depends on.
+    Exits with 1 when the cluster would reject an object or it would not run, with 2 when a file cannot be read, with 4
+    when the cluster does not answer what the plan depends on.
     """
     from aim_cli.answer import Answer, answered
     from aim_cli.cluster.asking import reading
@@ -162,15 +163,15 @@ def logs(
     namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
-    tail: Annotated[int, typer.Option("--tail", help="Lines from before.")] = 100,
+    tail: Annotated[int, typer.Option("--tail", help="Number of earlier lines.")] = 100,
     *,
-    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on through all phases until interrupted.")] = False,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Follow all phases until interrupted.")] = False,
 ) -> None:
-    """Print what the pods of a service say, of whatever phase it is in: the model, its download, or discovery.
+    """Print the logs of the pods of a service in its present phase: the model, its download, or discovery.
 
-    Also what ended pods said; of pods that are gone the last report that the status keeps. With -f pods that begin are
-    joined while others go on, each line with its pod; Ctrl-C ends it with 0. Exits with 3 when there is
-    no such service or no pod, with 4 when the cluster cannot be asked.
+    Includes ended pods; for deleted pods, the last report in the status. -f also follows pods that start later, and
+    prefixes each line with its pod; Ctrl-C ends it with 0. Exits with 3 when the service or its pods do not exist,
+    with 4 when the cluster does not answer.
     """
     from contextlib import suppress
 
@@ -210,27 +211,33 @@ def logs(
 def chat(
     name: ServiceName,
     message: Annotated[
-        list[str] | None, typer.Option("-m", "--message", help="Say this and end; repeatable. Else standard input.")
+        list[str] | None,
+        typer.Option("-m", "--message", help="Message to send; repeatable. Without it, reads standard input."),
     ] = None,
     url: Annotated[
         str,
         typer.Option(
-            "--url", envvar="AIM_GATEWAY_URL", help="Address of the gateway, where its own cannot be reached."
+            "--url", envvar="AIM_GATEWAY_URL", help="Address of the gateway, if the one in its status is not reachable."
         ),
     ] = "",
-    model: Annotated[str, typer.Option("--model", help="Name of the model; default is the first that it tells.")] = "",
+    model: Annotated[
+        str, typer.Option("--model", help="Name of the model; default is the first that the server lists.")
+    ] = "",
     namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
     *,
     direct: Annotated[
-        bool, typer.Option("--port-forward", help="Past gateway and route: kubectl port-forward to a ready pod.")
+        bool,
+        typer.Option(
+            "--port-forward", help="Connect to a ready pod with kubectl port-forward, without gateway and route."
+        ),
     ] = False,
 ) -> None:
-    """Talk to the model of a service through its route; answers are printed as they come.
+    """Send messages to the model of a service through its route, and print the answers as they arrive.
 
-    Exits with 2 when the service has no route or no ready pod, with 3 when there is no such service, with 4 when
-    no server answers.
+    Exits with 2 when the service has no route or no ready pod, with 3 when it does not exist, with 4 when no server
+    answers.
     """
     import os
     import sys

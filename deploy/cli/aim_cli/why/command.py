@@ -84,7 +84,7 @@ def lines_of(one: Explanation, now: datetime, *, wide: bool = False) -> Iterable
         return
     yield f"{one.ref} is {one.status}"
     if not one.ways:
-        yield "nothing is in its way"
+        yield "no problem found"
     for depth, link in enumerate(one.links):
         lead = "because" if depth == 0 else "so"
         yield f"{lead:8}{link.ref}: {what_of(link)}{when_of(link, now)}"
