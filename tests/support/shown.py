@@ -18,7 +18,7 @@ PAGES: Final = [
     *(page for page in sorted(DOCS.rglob("*.md")) if page.relative_to(DOCS).parts[0] not in _NOT_FOR_USERS),
 ]
 """What contributors run is run by them; the reference is generated."""
-PROGRAMS: Final = ("make", "kubectl", "helm", "aim", "curl", ".venv/bin/aim", ".venv/bin/python")
+PROGRAMS: Final = ("install", "make", "kubectl", "helm", "aim", "curl", ".venv/bin/aim", ".venv/bin/python")
 _BLOCK: Final = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _INLINE: Final = re.compile(r"`([^`]+)`")
 _REMARK: Final = re.compile(r"(^|\s{2,})#.*$")

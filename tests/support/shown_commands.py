@@ -23,6 +23,7 @@ from aim_packaging.__main__ import app as packaging
 _UPGRADE: Final = "helm upgrade aim-engine deploy/charts/aim-engine -n aim-system --reset-then-reuse-values"
 ELSEWHERE: Final[Mapping[str, str]] = MappingProxyType(
     {
+        "install -m 755 dist/": "takes a release: tests/release",
         "make ": "tests/unit/docs: the target exists; .ci/run runs it, tests/e2e/test_demo_command.py the demo",
         "aim console": "serves until it is interrupted: tests/e2e/test_console.py",
         "helm uninstall ": "takes a release: tests/real/test_real_chart.py removes it",
