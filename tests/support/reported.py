@@ -35,6 +35,10 @@ def _always(_: Any) -> bool:
     return True
 
 
+def _given(value: Any) -> bool:
+    return value is not None
+
+
 def _nowhere(uri: Any) -> bool:
     scheme, rest = str(uri).split("://", 1)
     return not rest.replace("/", "") or (scheme == "hf" and not _REPOSITORY.fullmatch(rest))
@@ -51,6 +55,8 @@ _JUDGED: Final[tuple[tuple[str, _Judge | None], ...]] = (
     # No container can ask for a resource of that name, whatever the amount.
     (r"resources\.(limits|requests)\.key", _always),
     (r"resources\.(limits|requests)", None),
+    # No profile is served, whatever it holds (CC-352).
+    (r"spec\.(profile|profiles|profileCopy|derivedFrom)", _given),
     (r"pvcHeadroomPercent", None),
     (r"(min|max)?[rR]eplicas|syncInterval|requestTimeout|pathTemplate|labelPropagation\.match\.0", None),
     (r"image|model\.name|customTemplates\.0\.name", None),

@@ -11,6 +11,7 @@ from aim_domain import (
     InferenceService,
     ResolvedConfig,
     RoutingSettings,
+    pipeline_errors,
     resolve_config,
     routing_settings,
     service_errors,
@@ -179,7 +180,7 @@ def look_up(view: View, service: AIMService, now: datetime) -> Situation:
         workload = replace(workload, invalid=_resources_fault(service, template.result, model.model, config))
     return Situation(
         config=config,
-        faults=service_errors(service.spec),
+        faults=(*pipeline_errors(service), *service_errors(service.spec)),
         routing=routing_settings(service, config.spec),
         workload=workload,
         model=model,

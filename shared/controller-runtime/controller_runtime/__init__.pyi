@@ -2,6 +2,7 @@
 # are first used.
 from .api.base import ApiModel as ApiModel
 from .api.base import FreeJson as FreeJson
+from .api.base import FreeObject as FreeObject
 from .api.base import Int32 as Int32
 from .api.base import Int64 as Int64
 from .api.base import Items as Items

@@ -153,5 +153,6 @@ from .settings import AimSettings as AimSettings
 from .spec_checks import artifact_errors as artifact_errors
 from .spec_checks import cache_errors as cache_errors
 from .spec_checks import model_errors as model_errors
+from .spec_checks import pipeline_errors as pipeline_errors
 from .spec_checks import service_errors as service_errors
 from .spec_checks import template_errors as template_errors

@@ -20,6 +20,8 @@ from controller_runtime.api.kind_name import KindName as KindName
 
 GROUP: Final = "aim.eai.amd.com"
 VERSION: Final = "v1alpha1"
+NEWER_VERSION: Final = "v1alpha2"
+"""Of the kinds in `SHARED`, served as well: newer releases of the Go operator store them as it (CC-350)."""
 
 
 def _own(kind: str, short_name: str, *, namespaced: bool = True) -> KindName:
@@ -48,6 +50,9 @@ OWN: Final = (
     AIM_ARTIFACT,
     AIM_TEMPLATE_CACHE,
 )
+
+SHARED: Final = (AIM_SERVICE, AIM_MODEL, AIM_CLUSTER_MODEL)
+"""Kinds that have one schema in two versions."""
 
 _CONFIG_GROUP: Final = "config.kaiwo.silogen.ai"
 AIM_NAMESPACE_CONFIG: Final = KindName(_CONFIG_GROUP, VERSION, "AIMNamespaceConfig", "aimnamespaceconfigs")

@@ -138,6 +138,8 @@ ANNOTATION_PVC_HEADROOM: Final = PREFIX + "pvc-headroom-percent"
 """AIMTemplateCache, AIMArtifact: room beyond the size of the weights, in percent."""
 ANNOTATION_DOWNLOAD_FILTER: Final = PREFIX + "download-filter"
 """AIMTemplateCache: which files are downloaded, as JSON."""
+ANNOTATION_PIPELINE: Final = PREFIX + "reconciler-pipeline"
+"""AIMService: `template` or `profile`, which way of the Go operator serves it; here templates alone do."""
 ANNOTATION_TRACEPARENT: Final = annotation_keys.TRACEPARENT
 """Any object: the trace that it belongs to; set on what you apply, a trace of your own."""
 

@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from aim_domain import labels
 from aim_domain.api.aim_shapes import Hardware, ModelSource
 from aim_domain.api.artifact import AIMArtifactSpec
 from aim_domain.api.model import AIMModelSpec
-from aim_domain.api.service import AIMServiceSpec
+from aim_domain.api.service import AIMService, AIMServiceSpec
 from aim_domain.api.service_template import TemplateSpec
 from aim_domain.api.template_cache import AIMTemplateCacheSpec
 from aim_domain.hub_sources import split_revision
@@ -23,6 +24,8 @@ _RESOURCE: Final = re.compile(
     r"|(?=.{1,253}/)[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 )
 """What a container can ask for: Kubernetes' own resources, and extended ones with a domain."""
+_PROFILE: Final = "profile"
+_TEMPLATE: Final = "template"
 _QUOTED: Final = 80
 """Characters of a name in a message."""
 
@@ -44,6 +47,14 @@ def cache_errors(spec: AIMTemplateCacheSpec) -> tuple[ClassifiedError, ...]:
 
 def model_errors(spec: AIMModelSpec) -> tuple[ClassifiedError, ...]:
     """What is wrong with the spec of a model of either scope."""
+    for field, value in (
+        ("profiles", spec.profiles),
+        ("profileCopy", spec.profile_copy),
+        ("derivedFrom", spec.derived_from),
+        ("modelId", None if spec.image else spec.model_id),
+    ):
+        if value is not None:
+            return (_unsupported(f"spec.{field}", "create a model with spec.image in its place"),)
 
     def problems() -> Iterator[str]:
         yield from _sources(spec.model_sources, "spec.modelSources")
@@ -53,6 +64,20 @@ def model_errors(spec: AIMModelSpec) -> tuple[ClassifiedError, ...]:
         yield from resource_problems(spec.resources)
 
     return _errors(problems())
+
+
+def pipeline_errors(service: AIMService) -> tuple[ClassifiedError, ...]:
+    """Why a service that asks for a profile is not served: there are templates alone (CC-352)."""
+    pipeline = service.metadata.annotations.get(labels.ANNOTATION_PIPELINE)
+    if pipeline == _TEMPLATE:
+        return ()
+    if service.spec.profile is not None:
+        return (_unsupported("spec.profile", "set spec.model, and spec.template to choose a template"),)
+    if pipeline == _PROFILE:
+        command = f"kubectl annotate aimservice {service.name} -n {service.namespace} --overwrite"
+        asks = f"annotation {labels.ANNOTATION_PIPELINE}"
+        return (_unsupported(asks, f"serve it by a template: {command} {labels.ANNOTATION_PIPELINE}={_TEMPLATE}"),)
+    return ()
 
 
 def service_errors(spec: AIMServiceSpec) -> tuple[ClassifiedError, ...]:
@@ -79,6 +104,11 @@ def template_errors(spec: TemplateSpec) -> tuple[ClassifiedError, ...]:
         yield from resource_problems(spec.resources)
 
     return _errors(problems())
+
+
+def _unsupported(what: str, remedy: str) -> ClassifiedError:
+    message = f"{what} asks for AIMProfiles, which this release does not serve; {remedy}"
+    return ClassifiedError(Category.INVALID_SPEC, "InvalidSpec", message)
 
 
 def _errors(problems: Iterable[str]) -> tuple[ClassifiedError, ...]:

@@ -23,6 +23,7 @@ NAMED = {
     ("*.message *", "maxLength"): "CC-340",
     ("*.lastFailureReason *", "maxLength"): "CC-340",
     ("AIMService spec *", "rules"): "CEL-16",
+    ("AIM*Model spec *", "rules"): "CEL-32",
     ("AIMClusterModelSource spec *", "rules"): "CEL-20",
     ("AIM*ServiceTemplate spec *", "rules"): "CEL-41",
     ("AIMArtifact spec *", "rules"): "CEL-51",

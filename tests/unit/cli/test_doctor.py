@@ -89,6 +89,18 @@ def test_definitions_of_this_release_and_of_an_older_one() -> None:
     assert found[0].remedy == REMEDIES[Cause.DEFINITION_OLD]
 
 
+@pytest.mark.spec("CC-353")
+def test_a_definition_that_stores_a_version_of_others_is_bad() -> None:
+    def stored(*versions: str) -> dict[str, JsonObject]:
+        return {AIM_SERVICE.resource: {**OURS[AIM_SERVICE.resource], "status": {"storedVersions": list(versions)}}}
+
+    assert marks(doctor.stored_versions({})) == []
+    assert marks(doctor.stored_versions(OURS)) == []
+    assert marks(doctor.stored_versions(stored("v1alpha1", "v1alpha2"))) == []
+    [found] = doctor.stored_versions(stored("v1alpha1", "v1beta1"))
+    assert (found.mark, "AIMService is stored as v1beta1" in found.what) == (Mark.BAD, True)
+
+
 @pytest.mark.spec("FW-612")
 def test_storage_gpus_and_permissions() -> None:
     default = {"storageclass.kubernetes.io/is-default-class": "true"}

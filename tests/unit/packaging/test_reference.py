@@ -75,7 +75,7 @@ def test_members_of_maps_and_of_items_stand_below_them() -> None:
         }
     }
     crd = definition(AIM_SERVICE)
-    crd["spec"]["versions"][-1]["schema"] = {"openAPIV3Schema": {"properties": {"spec": schema}}}
+    crd["spec"]["versions"][0]["schema"] = {"openAPIV3Schema": {"properties": {"spec": schema}}}
     page = kinds_pages.page(crd)
     assert "- **`byName`** *object{}*\n  - **`size`** *integer*\n" in page
     assert "- **`all`** *any[]*\n  - **`size`** *integer*: At least 1, at most 5.\n" in page

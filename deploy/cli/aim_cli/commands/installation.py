@@ -32,6 +32,9 @@ def migrate(
     ] = None,
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the changes without writing them.")] = False,
+    storage: Annotated[
+        bool, typer.Option("--storage", help="Store the present objects in one version, as the CRDs do today.")
+    ] = False,
 ) -> None:
     """Convert resources of aim.silogen.ai and config.kaiwo.silogen.ai to the present kinds.
 
@@ -39,16 +42,22 @@ def migrate(
     Overwrites nothing: it adds missing fields to existing runtime configs, and leaves other existing resources and the
     old ones unchanged. You can repeat it at any time.
 
+    --storage instead writes every object again whose CRD lists a second stored version, such as v1alpha2 of the Go
+    operator, and removes that version from status.storedVersions. It changes no object.
+
     Exits with 0 when every field was migrated, with 1 when a field was not mapped, differs from an existing resource or
     was rejected (the rest is written), with 2 when a file cannot be read, with 4 when the cluster does not answer.
     """
     from aim_cli.migration.command import Wish
     from aim_cli.migration.command import run as moved
+    from aim_cli.migration.storage import run as stored
     from aim_cli.output import ERRORS, OUT
     from aim_cli.running import run
 
+    if storage and (files or output):
+        raise typer.BadParameter("--storage takes no -f and no -o: it is about the objects of the cluster")
     wish = Wish(tuple(files or ()), namespace, kubeconfig, context, dry_run=dry_run, print_only=output is not None)
-    code = run(moved(wish, OUT, ERRORS))
+    code = run(stored(kubeconfig, context, dry_run=dry_run, out=OUT) if storage else moved(wish, OUT, ERRORS))
     if code:
         raise typer.Exit(code)
 

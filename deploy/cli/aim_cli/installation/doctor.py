@@ -92,6 +92,7 @@ def examine(cluster: KubeReader, *, before: bool) -> Iterator[Finding]:
     else:
         yield from foreign_definitions(definitions)
         yield from own_definitions(definitions) if not before else ()
+        yield from stored_versions(definitions)
     yield from storage(cluster.search(_STORAGE_CLASSES), known=_STORAGE_CLASSES.plural not in cluster.unasked)
     found = gpus(cluster.search(NODE), cluster.search(POD))
     yield unread(cluster, found.about, NODE, POD) or found
@@ -293,6 +294,18 @@ def own_definitions(definitions: Mapping[str, JsonObject]) -> Iterator[Finding]:
             yield Finding("definitions", Mark.BAD, what, REMEDIES[Cause.DEFINITION_OLD])
     if all(kind.resource in definitions for kind in OWN):
         yield Finding("definitions", Mark.OK, f"{len(OWN)} kinds are defined")
+
+
+def stored_versions(definitions: Mapping[str, JsonObject]) -> Iterator[Finding]:
+    """Definitions that are there and store a version of which this release knows nothing: the API server keeps them."""
+    for kind in OWN:
+        there = definitions.get(kind.resource)
+        stored = (there or {}).get("status", {}).get("storedVersions") or ()
+        unknown = [one for one in stored if one not in _served(_ours(kind))]
+        if unknown:
+            what = f"{kind.kind} is stored as {', '.join(unknown)}, which this release does not serve"
+            remedy = f"install a release that does, or delete its objects: kubectl get {kind.resource} -A"
+            yield Finding("definitions", Mark.BAD, what, remedy)
 
 
 def _ours(kind: KindName) -> JsonObject:

@@ -197,6 +197,11 @@ _BY_WORDS: Final = (
     ),
     Words(
         frozenset({"InvalidSpec"}),
+        re.compile(r"^annotation \S+/reconciler-pipeline asks for AIMProfiles"),
+        "serve it by a template: kubectl annotate {what} --overwrite aim.eai.amd.com/reconciler-pipeline=template",
+    ),
+    Words(
+        frozenset({"InvalidSpec"}),
         re.compile(r"^spec\.\S+ of its runtime config: "),
         "correct it there, or set it here: kubectl edit {service}",
     ),

@@ -1,6 +1,6 @@
 """CustomResourceDefinitions: their checks, defaults and conditions, and the resource types they bring."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from urllib.parse import urlsplit
 
@@ -165,8 +165,17 @@ def _type(crd: JsonObject, version: JsonObject) -> ResourceType:
         schema=schema,
         rules=rules,
         to_storage=(lambda obj: obj | {"apiVersion": stored_version}) if converts else None,
-        from_storage=(lambda obj: obj | {"apiVersion": api_version}) if converts else None,
+        from_storage=_read_as(api_version) if len(spec["versions"]) > 1 else None,
     )
+
+
+def _read_as(api_version: str) -> Callable[[JsonObject], JsonObject]:
+    """Objects keep the version in which they were stored until they are written again, as in etcd."""
+
+    def read(obj: JsonObject) -> JsonObject:
+        return obj if obj["apiVersion"] == api_version else obj | {"apiVersion": api_version}
+
+    return read
 
 
 def _scale(declared: JsonObject | None) -> ScalePaths | None:

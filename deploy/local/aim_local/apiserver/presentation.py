@@ -30,14 +30,13 @@ class Presenter(ABC):
     def many(self, versions: Iterable[Version], metadata: JsonObject) -> bytes:
         """A list with the given list metadata."""
 
-    @property
-    def shares_bytes(self) -> bool:
-        """True if a watch line of this form is the same for every watcher."""
+    def shares_bytes(self, version: Version) -> bool:  # noqa: ARG002 - what its stored bytes are
+        """Whether this form of an object is what is stored, and the same for every watcher."""
         return False
 
     def line(self, kind: EventType, version: Version, event: Event | None) -> bytes:
         """A watch line; `event` is the one that it is made of, None for initial objects and bookmarks."""
-        if event is not None and self.shares_bytes:
+        if event is not None and self.shares_bytes(version):
             return event.line(kind, version)
         return b'{"type":"' + kind.encode() + b'","object":' + self.one(version) + b"}\n"
 
@@ -63,14 +62,14 @@ class PlainPresenter(Presenter):
         # Stored objects begin with their type.
         self._identity = orjson.dumps({"apiVersion": resource.api_version, "kind": resource.kind})[:-1] + b","
 
-    @property
-    def shares_bytes(self) -> bool:
-        return self.resource.from_storage is None
+    def shares_bytes(self, version: Version) -> bool:
+        resource = self.resource
+        return resource.from_storage is None or (
+            resource.custom and version.obj.get("apiVersion") == resource.api_version
+        )
 
     def one(self, version: Version) -> bytes:
-        if self.resource.from_storage is None:
-            return version.raw
-        return orjson.dumps(self.view(version))
+        return version.raw if self.shares_bytes(version) else orjson.dumps(self.view(version))
 
     def many(self, versions: Iterable[Version], metadata: JsonObject) -> bytes:
         if self.resource.custom:

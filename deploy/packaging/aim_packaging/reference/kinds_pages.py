@@ -33,12 +33,14 @@ def page(crd: JsonObject) -> str:
 
 
 def _lines(crd: JsonObject) -> Iterator[str]:
-    names, version = crd["spec"]["names"], crd["spec"]["versions"][-1]
+    names, version = crd["spec"]["names"], crd["spec"]["versions"][0]
     schema = version["schema"]["openAPIV3Schema"]
     yield f"# {names['kind']}"
     yield ""
     yield f"{schema.get('description', '')} `{crd['spec']['group']}/{version['name']}`, {_scope(crd)};"
     short = ", ".join(map(code, names.get("shortNames", ())))
+    if others := [one["name"] for one in crd["spec"]["versions"][1:]]:
+        yield f"Also served as {', '.join(map(code, others))}, with the same fields."
     yield f"`kubectl get {names['plural']}`{f' (short: {short})' if short else ''}."
     for part in ("spec", "status"):
         if part in schema["properties"]:

@@ -21,7 +21,6 @@ from aim_artifacts.limits.eviction import Candidate, Evictables, effective_prior
 from aim_artifacts.limits.mounts import last_mounted
 from aim_artifacts.limits.quota import NO_LIMITS, Limits, Request, Volume, limits_of
 from aim_domain import (
-    API_VERSION,
     DEFAULT_NAME,
     AIMArtifact,
     AIMService,
@@ -34,6 +33,7 @@ from aim_domain import (
     labels,
     resolve_config,
 )
+from aim_domain.kind_names import GROUP
 from aim_domain.naming import download_job_name
 from aim_domain.parts import (
     ARTIFACT_CLAIMS,
@@ -73,7 +73,7 @@ def is_wanted(artifact: AIMArtifact, view: View) -> bool:
 
 
 def _is_service(owner: OwnerReference) -> bool:
-    return owner.kind == "AIMService" and owner.api_version == API_VERSION
+    return owner.kind == "AIMService" and owner.api_version.partition("/")[0] == GROUP
 
 
 def _is_live(owner: OwnerReference, found: Lookup[AIMService], when_unknown: bool) -> bool:

@@ -77,6 +77,8 @@ Int32: TypeAlias = Annotated[int, Schema(format="int32")]
 Int64: TypeAlias = Annotated[int, Schema(format="int64")]
 FreeJson: TypeAlias = Annotated[object, Schema(free_form=True)]
 """Any JSON value, kept as it is (CC-002)."""
+FreeObject: TypeAlias = Annotated[dict[str, Any], Schema(free_form=True)]
+"""Any JSON object, kept as it is; rules can ask whether it is there."""
 
 
 class ApiModel(BaseModel):

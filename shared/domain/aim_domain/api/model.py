@@ -16,6 +16,7 @@ from controller_runtime import (
     ApiModel,
     CelRule,
     Conditions,
+    FreeObject,
     Int32,
     Int64,
     Items,
@@ -190,12 +191,19 @@ _HARDWARE_KNOWN: Final = CelRule(  # CEL-30
 )
 
 
+_IMAGE_GIVEN: Final = CelRule(  # CEL-32
+    "has(self.image) || has(self.profiles) || has(self.profileCopy) || has(self.derivedFrom) || has(self.modelId)",
+    "image is required",
+    field_path=".image",
+)
+
+
 class AIMModelSpec(ApiModel):
     """A model image, or a custom model on a base image."""
 
-    schema_info: ClassVar[Schema] = Schema(rules=(_HARDWARE_KNOWN,))
+    schema_info: ClassVar[Schema] = Schema(rules=(_HARDWARE_KNOWN, _IMAGE_GIVEN))
 
-    image: Annotated[str, REQUIRED, Schema(min_length=1)] = ""
+    image: Annotated[str, Schema(min_length=1)] = ""
     """Image of the model."""
     discovery: Discovery = Discovery()
     """What discovery reads from the image."""
@@ -219,6 +227,20 @@ class AIMModelSpec(ApiModel):
     """Resources of the serving container."""
     image_metadata: ImageMetadata | None = None
     """Metadata that replaces the labels of the image."""
+    profiles: FreeObject | None = None
+    """Kept for the Go operator; this release serves no profiles, and reports the field."""
+    profile_copy: FreeObject | None = None
+    """Kept for the Go operator; an older spelling of profiles."""
+    derived_from: FreeObject | None = None
+    """Kept for the Go operator; an older spelling of profiles."""
+    aim_id: str | None = None
+    """Kept for the Go operator; AIM id of the model."""
+    model_id: str | None = None
+    """Kept for the Go operator; a hub id that it generates profiles for."""
+    source: FreeObject | None = None
+    """Kept for the Go operator; the weights of modelId."""
+    accelerator: FreeObject | None = None
+    """Kept for the Go operator; the accelerator of modelId."""
 
 
 class AIMModelStatus(ApiModel):

@@ -23,6 +23,7 @@ from controller_runtime import (
     ApiModel,
     CelRule,
     Conditions,
+    FreeObject,
     Int32,
     Int64,
     Items,
@@ -171,12 +172,18 @@ _CACHING_KEPT: Final = CelRule(
 )
 
 
+_MODEL_GIVEN: Final = (  # CEL-17
+    CelRule("has(self.model) || has(self.profile)", "model is required", field_path=".model"),
+    CelRule("has(self.model) || !has(oldSelf.model)", "model is immutable: it cannot be removed", field_path=".model"),
+)
+
+
 class AIMServiceSpec(ApiModel):
     """Which model to serve, and how."""
 
-    schema_info: ClassVar[Schema] = Schema(rules=(_CACHING_KEPT,))
+    schema_info: ClassVar[Schema] = Schema(rules=(_CACHING_KEPT, *_MODEL_GIVEN))
 
-    model: Annotated[ServiceModel, REQUIRED] = ServiceModel()
+    model: ServiceModel = ServiceModel()
     """The model to serve; immutable."""
     template: Annotated[ServiceTemplateRef | None, immutable("template")] = None  # CEL-13
     """The service template to use; immutable once set."""
@@ -212,6 +219,10 @@ class AIMServiceSpec(ApiModel):
     """PriorityClass of the serving pods."""
     deployment_strategy: DeploymentStrategy | None = None
     """How pods are replaced when the service changes; Recreate needs no spare GPU."""
+    profile: FreeObject | None = None
+    """Kept for the Go operator; this release serves no profiles, and reports the field."""
+    profile_overrides: FreeObject | None = None
+    """Kept for the Go operator; settings that override those of its profile."""
 
 
 class ServiceRoutingStatus(ApiModel):

@@ -10,6 +10,7 @@ import yaml
 
 from aim_domain.api.own import Column, OwnResource, Scale
 from aim_domain.crd.structure import resource_schema
+from aim_domain.kind_names import NEWER_VERSION, SHARED
 from aim_domain.kinds import OLDER_KINDS, OWN_KINDS
 from controller_runtime import JsonObject, Kind
 
@@ -43,7 +44,7 @@ def definition(kind: Kind[Any]) -> JsonObject:
                 **({"shortNames": list(kind.short_names)} if kind.short_names else {}),
                 **({"categories": list(CATEGORIES)} if kind in OWN_KINDS else {}),
             },
-            "versions": [_version(kind)],
+            "versions": [_version(kind), *([_newer(kind)] if kind.name in SHARED else [])],
         },
     }
 
@@ -62,6 +63,10 @@ def _version(kind: Kind[Any]) -> JsonObject:
     if model.columns:
         version["additionalPrinterColumns"] = [_column(column) for column in model.columns]
     return version
+
+
+def _newer(kind: Kind[Any]) -> JsonObject:
+    return {**_version(kind), "name": NEWER_VERSION, "storage": False}
 
 
 def _column(column: Column) -> JsonObject:

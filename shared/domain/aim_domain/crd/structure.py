@@ -147,7 +147,9 @@ def _plain_value(value: object) -> object:
 
 def _node(plain: object, constraints: Schema, *, in_map: bool = False) -> JsonObject:
     if constraints.free_form:
-        return {"x-kubernetes-preserve-unknown-fields": True}
+        # Rules see no field without a type.
+        typed = {"type": "object"} if get_origin(plain) is dict else {}
+        return {**typed, "x-kubernetes-preserve-unknown-fields": True}
     if constraints.int_or_string:
         node: JsonObject = {
             "anyOf": [{"type": "integer"}, {"type": "string"}],
