@@ -203,7 +203,7 @@ _OF_STATUS: Final[Mapping[StatusValue, Rejection]] = MappingProxyType(
         StatusValue.FAILED: Rejection.FAILED,
     }
 )
-_TYPES: Final = ("optimized", "preview", "unoptimized")
+_TYPES: Final = ("optimized", "general", "preview", "unoptimized")
 _METRICS: Final = ("latency", "throughput")
 _PRECISIONS: Final = ("fp4", "int4", "fp8", "int8", "fp16", "bf16", "fp32")
 

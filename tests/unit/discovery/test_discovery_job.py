@@ -160,7 +160,7 @@ def element(**profile: Any) -> JsonObject:
 @pytest.mark.spec("CC-093", "CC-P04", "DI-267", "DI-268", "DI-269", "DI-274", "DI-275", "DI-277", "AC-50", "DI-031")
 def test_the_element_maps_to_profile_and_sources() -> None:
     raw = element(
-        metadata={"gpu": "MI300X", "gpu_count": 0, "metric": "speed", "type": "general", "extra": 1},
+        metadata={"gpu": "MI300X", "gpu_count": 0, "metric": "speed", "type": "tuned", "extra": 1},
         engine_args={"flag": None, "n": 1},
         env_vars={"A": 1, "B": True, "C": "x", "D": 0.5},
     )
@@ -172,6 +172,9 @@ def test_the_element_maps_to_profile_and_sources() -> None:
         "originalDiscoveryOutput": raw,
     }
     assert sources == []
+    for known in ("optimized", "general", "preview", "unoptimized"):
+        found, _ = profile_and_sources(element(metadata={"type": known}), None)
+        assert found["metadata"]["type"] == known
     assert profile_and_sources(raw, ProfileType.PREVIEW)[0]["metadata"]["type"] == "preview"
     assert "engine_args" not in profile_and_sources(element(engine_args=None), None)[0]
 

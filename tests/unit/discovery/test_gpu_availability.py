@@ -212,6 +212,22 @@ def test_nodes_with_the_older_label_are_reached_by_a_second_term() -> None:
     assert len(values(plain)) == 4
 
 
+ACCELERATOR = "feature.node.kubernetes.io/aim-accelerator."
+
+
+@pytest.mark.spec("DI-395", "DI-392")
+def test_nodes_that_only_the_accelerator_detector_labelled_are_reached_by_its_label() -> None:
+    detected = NODE.decode(make(NODE, "n", labels={f"{ACCELERATOR}MI300X": "8", f"{ACCELERATOR}GPU": "8"}))
+    affinity = node_affinity(required(requests=1, model="MI300X"), inventory(detected))
+    assert affinity is not None
+    terms = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert [term["matchExpressions"][0]["key"] for term in terms] == [PRIMARY, f"{ACCELERATOR}MI300X"]
+    both = NODE.decode(make(NODE, "n", labels={PRIMARY: "74a1", f"{ACCELERATOR}MI300X": "8"}))
+    assert node_affinity(required(requests=1, model="MI300X"), inventory(both)) == node_affinity(
+        required(requests=1, model="MI300X"), cluster_of("MI300X")
+    )
+
+
 @pytest.mark.spec("DI-338")
 def test_a_template_names_no_affinity_of_its_own() -> None:
     assert not [name for name in TemplateSpec.model_fields if "affinity" in name or "selector" in name]

@@ -43,7 +43,7 @@ from controller_runtime.reconcile.child import same_status
 from controller_runtime.testing import NOW
 
 ELEMENT: JsonObject = {
-    "profile": {"metadata": {"engine": "vllm", "gpu": "MI300X", "gpu_count": 1, "type": "general"}},
+    "profile": {"metadata": {"engine": "vllm", "gpu": "MI300X", "gpu_count": 1, "type": "tuned"}},
     "models": [{"name": "a/b", "source": "hf://a/b", "size_gb": 0.5}],
 }
 

@@ -51,6 +51,25 @@ def test_sources_of_a_nodes_model_are_tried_in_order() -> None:
     assert gpu_model_of(NODE.decode(several)) == "MI325X"
 
 
+@pytest.mark.spec("DI-395")
+@pytest.mark.parametrize(
+    ("labels", "model"),
+    [
+        ({"MI300X": "8", "GPU": "8", "vendor.GPU.AMD": "true", "partitioning-scheme.default": "true"}, "MI300X"),
+        ({"EPYC_9965": "2", "CPU": "2"}, ""),
+        ({"partitioning-scheme.CPX-NPS4": "true"}, ""),
+        ({"MI300X": "0"}, ""),
+        ({"R9700": "true"}, "R9700"),
+    ],
+)
+def test_accelerator_labels_name_a_model_where_no_others_do(labels: dict[str, str], model: str) -> None:
+    prefix = "feature.node.kubernetes.io/aim-accelerator."
+    detected = {f"{prefix}{key}": value for key, value in labels.items()}
+    assert gpu_model_of(NODE.decode(make(NODE, "n", labels=detected))) == model
+    labelled = {**detected, "amd.com/gpu.device-id": "74a5"}
+    assert gpu_model_of(NODE.decode(make(NODE, "n", labels=labelled))) == "MI325X"
+
+
 @pytest.mark.spec("DI-178", "DI-179")
 def test_other_labels_and_capacity_say_nothing() -> None:
     labels = {"amd.com/gpu.product-name": "MI300X", "nvidia.com/gpu.product": "H100"}

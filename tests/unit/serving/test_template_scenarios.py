@@ -96,6 +96,8 @@ def test_unoptimized_templates_have_to_be_allowed() -> None:
     assert "allowUnoptimized" in reported(*kinds)
     assert chosen(*kinds, **UNOPTIMIZED) == "preview"
     assert chosen(kinds[0], **UNOPTIMIZED) == "unoptimized"
+    general = template(type_="general", name="general", precision="fp32")
+    assert (chosen(general), chosen(*kinds, general, **UNOPTIMIZED)) == ("", "general")
     assert chosen(template("big", type_="unoptimized", gpu="MI325X"), template("small"), **UNOPTIMIZED) == "small"
 
 

@@ -34,6 +34,7 @@ class ProfileType(OpenEnum):
     """How far a profile has been tuned."""
 
     OPTIMIZED = "optimized"
+    GENERAL = "general"
     PREVIEW = "preview"
     UNOPTIMIZED = "unoptimized"
 

@@ -37,6 +37,7 @@ _IDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "MI308X": ("74a2", "74a8", "74b6"),
         "MI325X": ("74a5", "74b9"),
         "MI350X": ("75a0", "75b0"),
+        "MI350P": ("75a8",),
         "MI355X": ("75a3", "75b3"),
         "V620": ("73a1", "73ae"),
         "V710": ("7460", "7461"),
@@ -44,7 +45,8 @@ _IDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "W6800X": ("73ab",),
         "W6900X": ("73a2",),
         "W7800": ("7449", "745e"),
-        "W7900": ("7448", "744a"),
+        "W7900": ("7448", "744a", "744b"),
+        "R9700": ("7551",),
         "RX6800": ("73bf",),
         "RX6900": ("73af",),
         "RX7900": ("744c",),
@@ -52,9 +54,9 @@ _IDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     }
 )
 GPUS_BY_PREFERENCE: Final = (
-    *("MI355X", "MI350X", "MI325X", "MI300X", "MI308X", "MI300A", "MI250X", "MI210"),
+    *("MI355X", "MI350X", "MI350P", "MI325X", "MI300X", "MI308X", "MI300A", "MI250X", "MI210"),
     *("A100", "H100"),
-    *("MI100", "W7900", "RX9070", "W7800", "V710", "RX7900"),
+    *("MI100", "W7900", "R9700", "RX9070", "W7800", "V710", "RX7900"),
     *("W6900X", "W6800X", "W6800", "V620", "RX6900", "RX6800"),
 )
 """All known models, the most capable first; a test holds it against the table of device ids (SV-308)."""
@@ -110,6 +112,7 @@ STATIC_VRAM: Final[Mapping[str, str]] = MappingProxyType(
         "V620": "32G",
         "W7900": "48G",
         "W7800": "32G",
+        "R9700": "32G",
         "W6900X": "32G",
         "W6800": "32G",
         "W6800X": "32G",

@@ -1,5 +1,6 @@
 """Which GPU models a cluster has, from the labels of its nodes (DI-174…DI-180, DI-186, DI-190)."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -175,9 +176,20 @@ class _Selected:
 
 
 def _models(found: Mapping[str, str]) -> dict[str, _Selected]:
-    """The models of a node: by device ids, as values and in keys; by families only without any (DI-174, DI-393)."""
+    """The models of a node: by device ids, as values and in keys; else by families; else by accelerators (DI-174)."""
     by_device = _by(found, _DEVICE_KEYS, model_of_device)
-    return by_device or _by(found, _FAMILY_KEYS, canonical_model)
+    return by_device or _by(found, _FAMILY_KEYS, canonical_model) or dict(_accelerators(found))
+
+
+_NO_MODEL: Final = re.compile(r"GPU|CPU|EPYC.*|.*\..*")
+"""What follows the prefix of an accelerator and is no model of a GPU: families, CPUs, vendors, partitions (DI-395)."""
+
+
+def _accelerators(found: Mapping[str, str]) -> Iterator[tuple[str, _Selected]]:
+    for named in sorted(_encoded(found, labels.ACCELERATOR_PREFIX)):
+        model = "" if _NO_MODEL.fullmatch(named) else canonical_model(named)
+        if model:
+            yield model, _Selected(terms=(f"{labels.ACCELERATOR_PREFIX}{named}",))
 
 
 def _by(found: Mapping[str, str], keys: tuple[str, str], name_of: Callable[[str], str]) -> dict[str, _Selected]:
