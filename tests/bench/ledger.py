@@ -23,7 +23,7 @@ class Cost(StrEnum):
     READ = "reads"
 
 
-PER_SERVICE: Final = {Cost.WRITE: 6, Cost.EVENT: 4, Cost.READ: 2}
+PER_SERVICE: Final = {Cost.WRITE: 5, Cost.EVENT: 4, Cost.READ: 2}
 """P4: per AIMService until it runs, where model, template and cache are there already."""
 COLD_PATH: Final = {Cost.WRITE: 30, Cost.EVENT: 20}
 """P4: where model, template and cache are made on the way."""

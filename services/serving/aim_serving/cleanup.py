@@ -29,6 +29,15 @@ def finalize(service: AIMService, view: View, now: datetime) -> Plan | None:  # 
     return Plan(deletes=tuple(map(_delete, doomed)), requeue_after=_REQUEUE_AFTER) if doomed else None
 
 
+def cleans_up(service: AIMService, view: View, plan: Plan) -> bool:
+    """Whether the service makes a cache, or has one that is not Ready: only those go with it (SV-233)."""
+    if any(child.part is TEMPLATE_CACHES for child in plan.children):
+        return True
+    name = optional_label_value(service.name)
+    caches = view.select(CACHES_BY_SERVICE, scoped(service.namespace, name)) if name is not None else None
+    return caches is not None and any(cache.status.status is not StatusValue.READY for cache in caches.items)
+
+
 def is_doomed(view: View, service: AIMService, cache: AIMTemplateCache) -> bool:
     """Whether a cache labelled with the service goes with it (SV-234)."""
     if cache.status.status is StatusValue.READY:

@@ -36,7 +36,7 @@ from aim_domain.parts import (
 )
 from aim_serving import SERVICE_NAME, indexes
 from aim_serving.autoscaling import AWAKENING, SCALER_REMOVAL, SCALER_REPORT
-from aim_serving.cleanup import finalize
+from aim_serving.cleanup import cleans_up, finalize
 from aim_serving.gpu import GPU_FREE
 from aim_serving.inference_service import is_restricted
 from aim_serving.reconcile import CONTROLLER, reconcile
@@ -190,6 +190,7 @@ SERVICE_RECONCILER: Final = Reconciler(
     reconcile=reconcile,
     finalizer=labels.FINALIZER_SERVICE,
     finalize=finalize,
+    cleans_up=cleans_up,
     status=StatusOwnership(
         foreign_fields=frozenset({"routing"}),
         foreign_conditions=frozenset({ComponentName.HTTP_ROUTE.condition, ROUTE_RECONCILED}),

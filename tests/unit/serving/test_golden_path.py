@@ -4,7 +4,6 @@ from datetime import timedelta
 
 import pytest
 from support.builders import condition, make
-from support.deciding import decide
 from support.live import Live
 from support.serving import (
     ARTIFACT,
@@ -36,7 +35,6 @@ from support.serving import (
 
 from aim_domain import kinds, labels
 from aim_domain.parts import ARTIFACTS, INFERENCE_SERVICES, MODELS, PREDICTOR_PODS, SERVICES, TEMPLATE_CACHES
-from aim_serving.service import SERVICE_RECONCILER
 from controller_runtime import FACTS, Category, ClassifiedError, to_json
 from controller_runtime.reconcile.child import applied_hash
 from controller_runtime.testing import NOW
@@ -44,12 +42,28 @@ from controller_runtime.testing import NOW
 CACHE = "qwen3-lat-a04542d9"
 
 
-@pytest.mark.spec("SV-233")
-def test_finalizer_first() -> None:
-    cache = serving_cache(make(kinds.AIM_SERVICE, "qwen-chat", namespace=TEAM, spec={"model": {"image": IMAGE}}))
-    plan = decide(SERVICE_RECONCILER, cache.object(SERVICES, TEAM, "qwen-chat"), cache.view(), NOW)
+@pytest.mark.spec("SV-233", "FW-181")
+def test_the_finalizer_comes_before_the_cache_that_the_service_makes() -> None:
+    unmarked = {**aim_service(), "metadata": make(kinds.AIM_SERVICE, "qwen-chat", namespace=TEAM)["metadata"]}
+    waiting = plan_for(serving_cache(unmarked, config(cluster=True, **GATEWAY), node()))
+    assert waiting.patches == ()
+    assert [child.body["kind"] for child in waiting.children] == ["AIMModel"]
+    inputs = (unmarked, config(cluster=True, **GATEWAY), node(), model(), template())
+    plan = plan_for(serving_cache(*inputs))
     assert plan.patches[0].body == {"metadata": {"finalizers": [labels.FINALIZER_SERVICE]}}
     assert (plan.children, plan.status) == ((), None)
+
+
+@pytest.mark.spec("SV-233", "SV-234", "FW-181")
+@pytest.mark.parametrize(
+    ("status", "labelled", "marked"),
+    [("Ready", "qwen-chat", False), ("Failed", "qwen-chat", True), ("Progressing", "another", False)],
+)
+def test_a_service_that_would_take_no_cache_along_has_no_finalizer(status: str, labelled: str, marked: bool) -> None:
+    unmarked = {**aim_service(), "metadata": make(kinds.AIM_SERVICE, "qwen-chat", namespace=TEAM)["metadata"]}
+    there = template_cache(CACHE, status=status, labels={labels.SERVICE: labelled})
+    plan = plan_for(serving_cache(unmarked, config(cluster=True, **GATEWAY), node(), model(), template(), there))
+    assert bool(plan.patches) == marked
 
 
 @pytest.mark.spec("SV-061", "SV-066", "SV-067", "SV-068", "SV-069", "SV-070", "SV-071", "SV-216", "SV-220")

@@ -67,7 +67,8 @@ def test_deletion_comes_before_the_finalizer_and_both_before_the_pause() -> None
     assert ([one.name for one in cleaning.deletes], cleaning.children, cleaning.status) == ([USUAL], (), None)
     assert finalizers(decided(cache(service(paused=True, deleting=True)))) == []
     assert decided(cache(service(finalizer=False, deleting=True))).patches == ()
-    assert finalizers(decided(cache(service(paused=True, finalizer=False)))) == [labels.FINALIZER_SERVICE]
+    assert finalizers(decided(cache(service(paused=True, finalizer=False), mine))) == [labels.FINALIZER_SERVICE]
+    assert decided(cache(service(paused=True, finalizer=False))) == Plan()
 
 
 @pytest.mark.spec("SV-045", "SV-046", "FW-002", "AT-131")

@@ -88,13 +88,20 @@ def _decide(reconciler: Reconciler[T], obj: T, view: View, now: datetime) -> Pla
     if obj.deleting:
         return _clean_up(reconciler, obj, view, now)
     finalizer = reconciler.finalizer
-    if finalizer is not None and finalizer not in obj.metadata.finalizers:
-        finalizers = [*obj.metadata.finalizers, finalizer]
-        patch = _finalizers(reconciler.part, obj, finalizers, f"add finalizer {finalizer}")
-        return Plan(patches=(patch,), requeue_after=IMMEDIATELY)
-    if is_paused(obj):
-        return NOTHING
-    return reconciler.reconcile(obj, view, now)
+    lacks_finalizer = finalizer is not None and finalizer not in obj.metadata.finalizers
+    if lacks_finalizer and reconciler.cleans_up is None:
+        return _add_finalizer(reconciler, obj)
+    plan = NOTHING if is_paused(obj) else reconciler.reconcile(obj, view, now)
+    # It is there before what it removes: between two writes the object may be deleted.
+    if lacks_finalizer and reconciler.cleans_up is not None and reconciler.cleans_up(obj, view, plan):
+        return _add_finalizer(reconciler, obj)
+    return plan
+
+
+def _add_finalizer(reconciler: Reconciler[T], obj: T) -> Plan:
+    finalizers = [*obj.metadata.finalizers, str(reconciler.finalizer)]
+    patch = _finalizers(reconciler.part, obj, finalizers, f"add finalizer {reconciler.finalizer}")
+    return Plan(patches=(patch,), requeue_after=IMMEDIATELY)
 
 
 def is_paused(obj: Resource) -> bool:

@@ -155,8 +155,10 @@ class Reconciler(Generic[T]):
         reconcile: the decision: object, view and clock in, plan out. Pure.
         mappings: changes that matter although no question of the last pass has another answer now. A change of the
             object itself always enqueues it.
-        finalizer: added before the first pass when ``finalize`` is set (FW-180, FW-181).
+        finalizer: added before the first pass, or as ``cleans_up`` says (FW-180, FW-181).
         finalize: the clean-up plan of a deleting object; the finalizer is removed once a pass returns ``None``.
+        cleans_up: whether a clean-up of the object would have something to do, once a plan is carried out; until then
+            it needs no finalizer. Without this it always does.
         status: which part of the status is its own.
         event_source: component of its Kubernetes Events; default ``aim-<controller>-controller`` (FW-120).
         ignores: whether an own change of the object needs no pass (routing ignores most status changes, FW-378).
@@ -168,6 +170,7 @@ class Reconciler(Generic[T]):
     mappings: tuple[WatchMapping, ...] = ()
     finalizer: str | None = None
     finalize: Callable[[T, View, datetime], Plan | None] | None = None
+    cleans_up: Callable[[T, View, Plan], bool] | None = None
     status: StatusOwnership = field(default_factory=StatusOwnership)
     event_source: str | None = None
     ignores: Callable[[Change[T]], bool] = field(default=lambda _: False)
