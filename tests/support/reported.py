@@ -57,6 +57,7 @@ _JUDGED: Final[tuple[tuple[str, _Judge | None], ...]] = (
     (r"resources\.(limits|requests)", None),
     # No profile is served, whatever it holds (CC-352).
     (r"spec\.(profile|profiles|profileCopy|derivedFrom)", _given),
+    (r"spec\.adapters", bool),
     (r"pvcHeadroomPercent", None),
     (r"(min|max)?[rR]eplicas|syncInterval|requestTimeout|pathTemplate|labelPropagation\.match\.0", None),
     (r"image|model\.name|customTemplates\.0\.name", None),

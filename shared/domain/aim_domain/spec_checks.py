@@ -67,7 +67,10 @@ def model_errors(spec: AIMModelSpec) -> tuple[ClassifiedError, ...]:
 
 
 def pipeline_errors(service: AIMService) -> tuple[ClassifiedError, ...]:
-    """Why a service that asks for a profile is not served: there are templates alone (CC-352)."""
+    """Why a service that asks for a profile or for adapters is not served: there are templates alone (CC-352)."""
+    if service.spec.adapters:
+        message = "spec.adapters asks for LoRA adapters, which this release does not serve; remove it"
+        return (ClassifiedError(Category.INVALID_SPEC, "InvalidSpec", message),)
     pipeline = service.metadata.annotations.get(labels.ANNOTATION_PIPELINE)
     if pipeline == _TEMPLATE:
         return ()

@@ -16,7 +16,17 @@ from aim_domain.kinds import AIM_SERVICE, AIM_TEMPLATE_CACHE, OLDER_KINDS, OWN_K
 from controller_runtime import Kind
 
 PROFILES = {
-    *("profile", "profileOverrides", "profiles", "profileCopy", "derivedFrom", "source", "accelerator"),
+    *(
+        "adapters",
+        "adapterRuntime",
+        "profile",
+        "profileOverrides",
+        "profiles",
+        "profileCopy",
+        "derivedFrom",
+        "source",
+        "accelerator",
+    ),
 }
 """Kept for the Go operator (CC-351)."""
 CHECKED_IN = SPECIFICATION.parents[2] / "deploy/crds"

@@ -79,6 +79,7 @@ SCALARS: dict[str, dict[str, Any]] = {
     "time": {"type": "string", "format": "date-time"},
     "qty": {"type": None, "x-kubernetes-int-or-string": True},
     "object": {"type": "object"},
+    "free JSON": {"type": None, "x-kubernetes-preserve-unknown-fields": True},
     "free object": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
     "list": {"type": "array"},
     "[str]": {"type": "array"},

@@ -1,7 +1,9 @@
 """How an installation in a cluster names its broker, for the remedies of what cannot reach it (FW-730)."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
+from threading import Thread
 from typing import Final
 
 import urllib3
@@ -14,7 +16,8 @@ from aim_domain.kind_names import STATEFUL_SET
 OURS: Final = "app.kubernetes.io/name=aim-engine"
 """Selects what the chart creates."""
 _BRIEF: Final = urllib3.Timeout(connect=1, read=2)
-"""A remedy is late by no more than this."""
+_PATIENCE: Final = 3.0
+"""Seconds by which a remedy may be late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +57,14 @@ def names_of(stateful_sets: Iterable[JsonObject]) -> BrokerNames:
 
 def find_names() -> BrokerNames:
     """The names in the cluster of the user's kubeconfig, as far as it answers within seconds."""
-    try:
-        with reading(None, None, timeout=_BRIEF, retries=0) as cluster:
-            return names_of(brokers(cluster))
-    except CliError:
-        return DEFAULT_NAMES
+    found = [DEFAULT_NAMES]
+
+    def look() -> None:
+        with suppress(CliError), reading(None, None, timeout=_BRIEF, retries=0) as cluster:
+            found.append(names_of(brokers(cluster)))
+
+    # A kubeconfig can name a program for credentials, which may wait for a person; the process does not wait for it.
+    looking = Thread(target=look, daemon=True)
+    looking.start()
+    looking.join(_PATIENCE)
+    return found[-1]

@@ -23,6 +23,7 @@ from controller_runtime import (
     ApiModel,
     CelRule,
     Conditions,
+    FreeJson,
     FreeObject,
     Int32,
     Int64,
@@ -223,6 +224,12 @@ class AIMServiceSpec(ApiModel):
     """Kept for the Go operator; this release serves no profiles, and reports the field."""
     profile_overrides: FreeObject | None = None
     """Kept for the Go operator; settings that override those of its profile."""
+    adapters: FreeJson = None
+    """Kept for the Go operator; this release serves no LoRA adapters, and reports the field."""
+    adapter_mode: str | None = None
+    """Kept for the Go operator; whether adapters may change while the service runs."""
+    adapter_runtime: FreeObject | None = None
+    """Kept for the Go operator; limits of its adapters."""
 
 
 class ServiceRoutingStatus(ApiModel):
