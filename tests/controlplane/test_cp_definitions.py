@@ -57,3 +57,24 @@ async def test_the_platforms_own_kinds_are_accepted(api: SuiteApi) -> None:
     assert service["spec"]["replicas"] == 1
     refused = await api.post(path, kind | {"metadata": {"name": "t"}, "spec": {"model": {}}})
     assert refused.status == 422
+
+
+async def test_every_verb_takes_another_version_than_the_stored_one(api: SuiteApi) -> None:
+    path = "/apis/aim.eai.amd.com/v1alpha2/namespaces/$ns/aimservices"
+    stored = path.replace("v1alpha2", "v1alpha1")
+    kind = {"apiVersion": "aim.eai.amd.com/v1alpha2", "kind": "AIMService"}
+    await api.created(path, kind | {"metadata": {"name": "s"}, "spec": {"model": {"image": "registry/model:1.0.0"}}})
+    assert (await api.merge(f"{path}/s/scale", {"spec": {"replicas": 2}})).status == 200
+    scale = (await api.get(f"{path}/s/scale")).body
+    assert (await api.put(f"{path}/s/scale", scale | {"spec": {"replicas": 3}})).status == 200
+    assert (await api.get(f"{stored}/s")).body["spec"]["replicas"] == 3
+    applied = await api.apply(f"{path}/s", kind | {"metadata": {"name": "s"}, "spec": {"minReplicas": 1}}, "user")
+    assert (applied.status, applied.body["apiVersion"]) == (200, "aim.eai.amd.com/v1alpha2")
+    assert (await api.merge(f"{path}/s/status", {"status": {"status": "Running"}})).status == 200
+    changed = (await api.get(f"{stored}/s")).body
+    assert (changed["spec"]["minReplicas"], changed["status"]["status"]) == (1, "Running")
+    assert (
+        await api.put(f"{path}/s", (await api.get(f"{path}/s")).body | {"metadata": changed["metadata"]})
+    ).status == 200
+    assert (await api.delete(f"{path}/s")).status == 200
+    assert (await api.get(f"{stored}/s")).status == 404

@@ -144,10 +144,7 @@ class ResourceApi:
         if media_type(content_type) == APPLY_PATCH:
             return self._apply(resource, target, request, decode(body, content_type), context)
         live = self._writer.live(resource, target.key)
-        presented = live.copy()
-        if resource.from_storage is not None:
-            presented = resource.from_storage(presented)
-        changed = patched(resource, presented, body, content_type)
+        changed = patched(resource, _presented(resource, live), body, content_type)
         uid = changed["metadata"].get("uid")
         if uid and uid != live.uid:
             error = FieldError("metadata.uid", FieldErrorKind.INVALID, "field is immutable", uid)
@@ -220,7 +217,7 @@ class ResourceApi:
         return self._set_scale(resource, target, request, patched(resource, scale, body, content_type))
 
     def _set_scale(self, resource: ResourceType, target: Target, request: Request, scale: JsonObject) -> Response:
-        changed = with_replicas(resource, self._writer.live(resource, target.key).copy(), scale)
+        changed = with_replicas(resource, _presented(resource, self._writer.live(resource, target.key)), scale)
         version = self._writer.update(resource, target.key, changed, write_context(request, "UpdateOptions"), "scale")
         return json_response(scale_of(resource, version))
 
@@ -261,3 +258,9 @@ def _serves(resource: ResourceType, target: Target) -> bool:
     if not subresource or (subresource == "status" and resource.has_status):
         return True
     return (subresource == "scale" and resource.scale is not None) or subresource in resource.extra_subresources
+
+
+def _presented(resource: ResourceType, version: Version) -> JsonObject:
+    """A copy of an object, in the API version of the request."""
+    obj = version.copy()
+    return obj if resource.from_storage is None else resource.from_storage(obj)
