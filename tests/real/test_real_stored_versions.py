@@ -78,7 +78,7 @@ async def test_definitions_replace_those_that_store_the_newer_version(empty: Rea
         assert await stored_versions(api) == ["v1alpha1"]
         after = (await api.get(f"{OURS}/chat")).body
         assert after["spec"] == kept["spec"]
-        # Stored anew, as another version of the object, but changed in nothing.
+        # Written again, without a change of the object.
         assert after["metadata"]["resourceVersion"] != created["metadata"]["resourceVersion"]
         assert (after["metadata"]["generation"], after["metadata"]["managedFields"]) == (
             kept["metadata"]["generation"],

@@ -48,6 +48,26 @@ def test_none_and_several_brokers_have_the_names_of_the_quick_start() -> None:
 
 
 @pytest.mark.spec("FW-730")
+async def test_an_answer_that_no_api_server_gives_adds_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
+        writer.close()
+
+    async with await asyncio.start_server(answer, HOST) as server:
+        port = server.sockets[0].getsockname()[1]
+        cluster = f'{{name: c, cluster: {{server: "http://{HOST}:{port}"}}}}'
+        kubeconfig = tmp_path / "kubeconfig"
+        context = "{name: c, context: {cluster: c, user: ''}}"
+        kubeconfig.write_text(f"current-context: c\nclusters: [{cluster}]\ncontexts: [{context}]\nusers: []\n")
+        monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+        assert await asyncio.to_thread(find_names) == BrokerNames()
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.spec("FW-730")
 def test_a_cluster_that_is_absent_gives_the_names_of_the_quick_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -71,6 +71,16 @@ def test_deletion_comes_before_the_finalizer_and_both_before_the_pause() -> None
     assert decided(cache(service(paused=True, finalizer=False))) == Plan()
 
 
+@pytest.mark.spec("CC-352")
+@pytest.mark.parametrize("asked", [{"profile": {"name": "p"}}, {"adapters": [{"name": "sql"}]}])
+def test_what_runs_for_a_service_that_asks_for_a_profile_stays_as_it_is(asked: JsonObject) -> None:
+    former = service()
+    plan = decided(cache(service(replicas=7, **asked), template_cache(USUAL), workload(former)))
+    assert (plan.children, plan.patches, plan.deletes) == ((), (), ())
+    assert plan.status is not None
+    assert plan.status["status"] == "Failed"
+
+
 @pytest.mark.spec("SV-045", "SV-046", "FW-002", "AT-131")
 def test_a_paused_service_is_left_alone_with_everything_it_has() -> None:
     known = cache(service(paused=True, replicas=7), template_cache(USUAL), workload(service()))

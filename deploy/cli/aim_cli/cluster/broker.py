@@ -10,7 +10,6 @@ import urllib3
 
 from aim_cli.cluster.asking import KubeReader, reading
 from aim_cli.cluster.refs import JsonObject
-from aim_cli.errors import CliError
 from aim_domain.kind_names import STATEFUL_SET
 
 OURS: Final = "app.kubernetes.io/name=aim-engine"
@@ -60,7 +59,8 @@ def find_names() -> BrokerNames:
     found = [DEFAULT_NAMES]
 
     def look() -> None:
-        with suppress(CliError), reading(None, None, timeout=_BRIEF, retries=0) as cluster:
+        # An answer that no API server gives must not add an error to the one that the remedy is for.
+        with suppress(Exception), reading(None, None, timeout=_BRIEF, retries=0) as cluster:
             found.append(names_of(brokers(cluster)))
 
     # A kubeconfig can name a program for credentials, which may wait for a person; the process does not wait for it.

@@ -12,7 +12,7 @@ from controller_runtime import ApiError, JsonObject, KubeClient
 
 _MANAGER: Final = "aim-migrate"
 _PAGE: Final = 500
-LEFT: Final = 1
+_LEFT: Final = 1
 """Exit code where an object was not written, so its definition keeps the other version."""
 
 
@@ -35,7 +35,7 @@ async def run(kubeconfig: str | None, context: str | None, *, dry_run: bool, out
             for name, why in refused:
                 out.print(f"{kind.kind} {safe(name)} not written: {safe(why)}; correct it, then run this again")
             if refused:
-                code = LEFT
+                code = _LEFT
                 continue
             if not dry_run:
                 await _list_alone(kube, definition, stored)
