@@ -13,7 +13,6 @@ from aim_artifacts.claim import (
     is_controlled_by,
     is_verified,
     stated_size,
-    storage_request,
 )
 from aim_artifacts.conditions import (
     DOWNLOAD_COMPLETE,
@@ -36,6 +35,7 @@ from aim_artifacts.stage import JobSeen, SeenArtifact, Stage
 from aim_domain import AIMArtifact, CacheMode, PodFacts, artifact_errors, labels, resolve_config
 from aim_domain.naming import check_size_job_name, claim_name, download_job_name
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, STATUS_UPDATER_BINDINGS
+from aim_domain.storage_limits import storage_request
 from controller_runtime import (
     ApiModel,
     Category,

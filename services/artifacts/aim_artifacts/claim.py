@@ -1,16 +1,15 @@
 """The claim of an artifact, and how large it has to be."""
 
 from datetime import datetime
-from functools import lru_cache
 from typing import Final
 
 from aim_artifacts.conditions import DOWNLOAD_COMPLETE, VERIFIED
-from aim_artifacts.indexes import CLAIMS_BY_NAMESPACE, EVERYWHERE, owning_artifacts
-from aim_artifacts.limits.quota import Limits
+from aim_artifacts.indexes import CLAIMS_BY_NAMESPACE, EVERYWHERE
 from aim_artifacts.source import without_scheme
 from aim_domain import DEFAULT_HEADROOM_PERCENT, AIMArtifact, RuntimeConfigSpec, child_labels, labels
 from aim_domain.naming import claim_name, label_value, optional_label_value
 from aim_domain.parts import ARTIFACT_CLAIMS
+from aim_domain.storage_limits import StorageLimits, counted_bytes, whole_bytes
 from controller_runtime import (
     Child,
     ConditionStatus,
@@ -37,13 +36,6 @@ def stated_size(artifact: AIMArtifact) -> int | None:
     """Bytes of ``spec.size``; ``None`` when it is absent, zero or unusable (AR-150, AR-203)."""
     given = whole_bytes(artifact.spec.size)
     return given if given > 0 else None
-
-
-@lru_cache(maxsize=1024)
-def whole_bytes(text: int | str | None) -> int:
-    """A quantity, rounded up; 0 for one that cannot be read. Kept, because hundreds of volumes are of a few sizes."""
-    parsed = quantity.parse_or_none(text)
-    return 0 if parsed is None else parsed.ceiling
 
 
 def headroom_percent(artifact: AIMArtifact, config: RuntimeConfigSpec) -> int:
@@ -75,7 +67,7 @@ CONTROLLER: Final = "artifact"
 """Name of the artifact controller (FW-201)."""
 
 
-def build_claim(artifact: AIMArtifact, config: RuntimeConfigSpec, size: int, limits: Limits) -> Child:
+def build_claim(artifact: AIMArtifact, config: RuntimeConfigSpec, size: int, limits: StorageLimits) -> Child:
     """The claim for weights of ``size`` bytes; created once, never updated (AR-213), within the limits (AR-447)."""
     headroom = headroom_percent(artifact, config)
     metadata: JsonObject = {
@@ -128,16 +120,6 @@ def _storage_class(artifact: AIMArtifact, config: RuntimeConfigSpec) -> str | No
 def is_controlled_by(child: Resource, owner: Resource) -> bool:
     """Whether an object was made for exactly this owner."""
     return any(reference.uid == owner.uid and reference.controller for reference in child.metadata.owner_references)
-
-
-def storage_request(claim: PersistentVolumeClaim) -> int | str | None:
-    """The storage that the claim asks for."""
-    return claim.spec.resources.requests.get("storage")
-
-
-def counted_bytes(claim: PersistentVolumeClaim) -> int:
-    """What the claim takes of the storage limits, in every phase; nothing if no artifact owns it (AR-446)."""
-    return whole_bytes(storage_request(claim)) if owning_artifacts(claim) else 0
 
 
 def is_verified(claim: PersistentVolumeClaim, artifact: AIMArtifact) -> bool:

@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from typing import Final
 
 from aim_domain import (
-    API_VERSION,
     NAMESPACE_CONFIGS_BY_NAMESPACE,
     AIMArtifact,
     AIMService,
@@ -25,9 +24,7 @@ from aim_domain.parts import (
 from controller_runtime import (
     ApiModel,
     Index,
-    Key,
     PodPhase,
-    Resource,
     Summary,
     Time,
     label_index,
@@ -150,13 +147,3 @@ INDEXES: Final = (
     SERVICES_BY_TEMPLATE,
     NAMESPACE_CONFIGS_BY_NAMESPACE,
 )
-
-
-def owning_artifacts(child: Resource) -> Iterable[Key]:
-    """Keys of the artifacts that own an object."""
-    owners = child.metadata.owner_references
-    return [
-        Key(child.namespace, owner.name)
-        for owner in owners
-        if owner.kind == "AIMArtifact" and owner.api_version == API_VERSION
-    ]

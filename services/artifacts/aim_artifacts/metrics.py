@@ -5,10 +5,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
-from aim_artifacts.claim import storage_request
-from aim_artifacts.limits.quota import Limits, limits_of
 from aim_domain import DEFAULT_NAME, AIMArtifact
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACTS, CLUSTER_RUNTIME_CONFIGS, NAMESPACES
+from aim_domain.storage_limits import StorageLimits, storage_limits, storage_request
 from controller_runtime import Cache, Key, Part, Readings, Resource, StatusValue, quantity
 from controller_runtime.core import PersistentVolumeClaim
 
@@ -94,7 +93,7 @@ def _sorted(numbers: Mapping[str, int]) -> list[tuple[Mapping[str, str], float]]
     return [({_BY_NAMESPACE: name}, float(number)) for name, number in sorted(numbers.items())]
 
 
-def _limits(cache: Cache, namespace: str) -> Limits:
+def _limits(cache: Cache, namespace: str) -> StorageLimits:
     config = cache.get(CLUSTER_RUNTIME_CONFIGS, Key("", DEFAULT_NAME))
     found = cache.get(NAMESPACES, Key("", namespace)) if namespace else None
-    return limits_of(None if config is None else config.object, None if found is None else found.object)
+    return storage_limits(None if config is None else config.object, None if found is None else found.object)

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, replace
 
 from aim_artifacts.conditions import Annotation
-from aim_artifacts.limits.quota import NO_LIMITS, Limits
 from aim_artifacts.progress import DownloadOutcome
 from aim_domain import AIMArtifact, ResolvedConfig, RuntimeConfigSpec, has_succeeded
+from aim_domain.storage_limits import NO_STORAGE_LIMITS, StorageLimits
 from controller_runtime import Child, Component, Delete, Effect, Event, Lookup, Patch
 from controller_runtime.core import Job, PersistentVolumeClaim, Pod, RoleBinding
 
@@ -70,7 +70,7 @@ class Stage:
     size: int | None = None
     outcome: DownloadOutcome | None = None
     progressing: tuple[str, str] | None = None
-    limits: Limits = NO_LIMITS
+    limits: StorageLimits = NO_STORAGE_LIMITS
     requeue_after: float | None = None
 
     def with_components(self, *components: Component) -> "Stage":

@@ -15,19 +15,23 @@ from aim_domain import (
     compile_pattern,
     gateway_duration,
     kaiwo_problems,
+    labels,
     oldest_config,
 )
-from aim_domain.parts import KAIWO_CONFIGS
+from aim_domain.parts import ARTIFACT_CLAIMS, KAIWO_CONFIGS, NAMESPACES
 from aim_domain.path_template import template_problems
 from aim_domain.propagation import MAX_PATTERN, MAX_PATTERNS
 from aim_domain.spec_checks import resource_problems
+from aim_domain.storage_limits import exceeded_limits, storage_limits
 from controller_runtime import (
+    Change,
     ConditionStatus,
     Desired,
     DurationError,
     Event,
     EventType,
     JsonObject,
+    Key,
     Observability,
     ParentCondition,
     Plan,
@@ -39,6 +43,7 @@ from controller_runtime import (
     settle,
     to_json,
 )
+from controller_runtime.core import Namespace
 from controller_runtime.texts import shortened
 
 _DEPRECATED: Final = (
@@ -52,10 +57,11 @@ def reconcile_config(config: AIMRuntimeConfig, view: View, now: datetime) -> Pla
     return _plan(config, problems_of(config.spec), _deprecations(config), now)
 
 
-def reconcile_cluster_config(config: AIMClusterRuntimeConfig, view: View, now: datetime) -> Plan:  # noqa: ARG001
+def reconcile_cluster_config(config: AIMClusterRuntimeConfig, view: View, now: datetime) -> Plan:
     """Status and Events of the cluster's config; quotas count on the one named default only (RC-117)."""
     found = [*problems_of(config.spec), *_quota_problems(config)]
-    return _plan(config, found, [*_deprecations(config), *_quota_events(config)], now)
+    events = [*_deprecations(config), *_quota_events(config), *_quota_below_usage(config, view)]
+    return _plan(config, found, events, now)
 
 
 def problems_of(spec: RuntimeConfigSpec) -> list[str]:
@@ -137,6 +143,32 @@ def _quota_events(config: AIMClusterRuntimeConfig) -> list[Event]:
         return invalid
     message = f"artifactStorageQuota is read from AIMClusterRuntimeConfig {DEFAULT_NAME} only; move it there"
     return [*invalid, Event(EventType.WARNING, "QuotaIgnored", message, standing=True)]
+
+
+def _quota_below_usage(config: AIMClusterRuntimeConfig, view: View) -> list[Event]:
+    """Limits below what is stored already (AR-450)."""
+    if config.name != DEFAULT_NAME:
+        return []
+    # A change of a limit is reported here; that of a volume is `StorageQuotaReady` of its artifact.
+    stored = view.untracked
+    exceeded = exceeded_limits(
+        stored.all(ARTIFACT_CLAIMS).items,
+        lambda namespace: storage_limits(config, stored.get(NAMESPACES, None, namespace).value),
+    )
+    message = (
+        f"{', '.join(exceeded)}; nothing is deleted, and no volume is added until enough is freed: delete unused "
+        "artifacts or raise the limit"
+    )
+    return [Event(EventType.WARNING, "QuotaBelowUsage", message, standing=True)] if exceeded else []
+
+
+def limited_namespace(change: Change[Namespace], _: View) -> Iterable[Key]:
+    """The config that reports usage beyond the limit of a namespace, after a change of that limit (AR-450)."""
+    before, after = (
+        None if one is None else one.metadata.annotations.get(labels.ANNOTATION_STORAGE_QUOTA)
+        for one in (change.before, change.after)
+    )
+    return [Key("", DEFAULT_NAME)] if change.after is not None and before != after else []
 
 
 def _deprecations(config: AIMRuntimeConfig | AIMClusterRuntimeConfig) -> list[Event]:

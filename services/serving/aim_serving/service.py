@@ -42,6 +42,7 @@ from aim_serving.inference_service import is_restricted
 from aim_serving.reconcile import CONTROLLER, reconcile
 from aim_serving.references import Model, Template, expects_no_template
 from aim_serving.runtime_config import (
+    limited_namespace,
     reconcile_cluster_config,
     reconcile_config,
     reconcile_kaiwo_config,
@@ -51,6 +52,7 @@ from aim_serving.template_cache import has_failed
 from controller_runtime import (
     FACTS,
     ConditionStatus,
+    MappingBy,
     Predicate,
     Reconciler,
     Resource,
@@ -198,7 +200,10 @@ SERVICE_RECONCILER: Final = Reconciler(
 )
 CONFIG_RECONCILER: Final = Reconciler(controller="runtime-config", part=RUNTIME_CONFIGS, reconcile=reconcile_config)
 CLUSTER_CONFIG_RECONCILER: Final = Reconciler(
-    controller="cluster-runtime-config", part=CLUSTER_RUNTIME_CONFIGS, reconcile=reconcile_cluster_config
+    controller="cluster-runtime-config",
+    part=CLUSTER_RUNTIME_CONFIGS,
+    reconcile=reconcile_cluster_config,
+    mappings=(MappingBy(NAMESPACES, limited_namespace),),
 )
 NAMESPACE_CONFIG_RECONCILER: Final = Reconciler(
     controller="namespace-config", part=NAMESPACE_CONFIGS, reconcile=reconcile_namespace_config

@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 from support.artifacts import artifact
 from support.builders import make
 
-from aim_artifacts.claim import claimed_bytes, whole_bytes
+from aim_artifacts.claim import claimed_bytes
 from aim_artifacts.downloader_contract import FailureCategory, parse_selection
 from aim_artifacts.job_health import inspect_job_pods
 from aim_artifacts.jobs import check_size_environment, download_environment, effective_filter
 from aim_domain import AIMArtifact, RuntimeConfigSpec, masked, merge_env
+from aim_domain.storage_limits import whole_bytes
 from controller_runtime import JsonObject, State, volume_size
 from controller_runtime.core import EnvVar, Pod
 from controller_runtime.kinds import POD

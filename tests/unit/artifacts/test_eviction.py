@@ -26,7 +26,7 @@ from support.woken import woken as all_woken
 
 from aim_artifacts.limits.eviction import Candidate, Choice, Evictables, Requester
 from aim_artifacts.limits.mounts import MOUNTED_CLAIMS
-from aim_artifacts.limits.quota import Limits, Refusal, Request, Volume, admit, on_their_way
+from aim_artifacts.limits.quota import Refusal, Request, Volume, admit, on_their_way
 from aim_domain import labels
 from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_RUNTIME_CONFIG
 from aim_domain.parts import (
@@ -41,6 +41,7 @@ from aim_domain.parts import (
     SERVICES,
     TEMPLATE_CACHES,
 )
+from aim_domain.storage_limits import StorageLimits
 from controller_runtime import Category, ClassifiedError, Effect, JsonObject, Part, canonical, loads
 from controller_runtime.testing import NOW
 
@@ -178,14 +179,14 @@ def evictable(*sizes: int, space: str = MINE) -> Evictables:
 
 @pytest.mark.spec("AR-470", "SC-063", "SC-064", "SC-068")
 def test_victims_are_chosen_for_what_is_missing_and_nothing_else() -> None:
-    limits = Limits(namespace=10 * GI)
+    limits = StorageLimits(namespace=10 * GI)
     blocked = admit(request(5), (), [volume(8)], lambda _: limits, evictable(2, 2, 2))
     assert blocked is not None
     assert (blocked.reason, [one.name for one in blocked.victims]) == (Refusal.WAITING, ["0", "1"])
     elsewhere = admit(request(5), (), [volume(8), volume(6, OTHER)], lambda _: limits, evictable(6, space=OTHER))
     assert elsewhere is not None
     assert (elsewhere.reason, elsewhere.victims) == (Refusal.NAMESPACE, ())
-    too_little = admit(request(5), (), [volume(8)], lambda _: Limits(cluster=10 * GI), evictable(2))
+    too_little = admit(request(5), (), [volume(8)], lambda _: StorageLimits(cluster=10 * GI), evictable(2))
     assert too_little is not None
     assert (too_little.reason, too_little.victims) == (Refusal.CLUSTER, ())
     too_large = admit(request(11), (), [volume(8)], lambda _: limits, evictable(8))
@@ -195,7 +196,7 @@ def test_victims_are_chosen_for_what_is_missing_and_nothing_else() -> None:
 
 @pytest.mark.spec("AR-448", "AR-470", "AR-481")
 def test_what_is_leaving_is_waited_for_before_anybody_goes() -> None:
-    limits = Limits(namespace=10 * GI)
+    limits = StorageLimits(namespace=10 * GI)
     waits = admit(request(5), (), [volume(4), volume(4, leaving=True)], lambda _: limits, evictable(4))
     assert waits is not None
     assert (waits.reason, waits.victims) == (Refusal.WAITING, ())
@@ -206,7 +207,7 @@ def test_what_is_leaving_is_waited_for_before_anybody_goes() -> None:
 
 @pytest.mark.spec("AR-449", "AR-805")
 def test_two_that_wait_do_not_count_on_the_same_bytes_nor_on_the_same_victims() -> None:
-    limits = Limits(namespace=10 * GI)
+    limits = StorageLimits(namespace=10 * GI)
     first, second = request(4, "first", created="2026-01-01"), request(4, "second")
     volumes = [volume(10)]
     one = admit(first, (first, second), volumes, lambda _: limits, evictable(4, 4))
@@ -222,7 +223,7 @@ def test_two_that_wait_do_not_count_on_the_same_bytes_nor_on_the_same_victims() 
 
 @pytest.mark.spec("AR-447", "AR-471", "SC-071")
 def test_what_was_freed_for_somebody_is_kept_for_it() -> None:
-    limits = Limits(namespace=10 * GI)
+    limits = StorageLimits(namespace=10 * GI)
     holder = request(6, "holder", created="2026-01-05", claims=True)
     older = request(5, "older", created="2026-01-01")
     volumes = [volume(4)]
@@ -244,7 +245,7 @@ def test_what_was_freed_for_somebody_is_kept_for_it() -> None:
 
 @pytest.mark.spec("AR-447", "AR-471")
 def test_who_holds_a_claim_chooses_first_and_keeps_nothing_once_it_is_served() -> None:
-    limits = Limits(namespace=10 * GI)
+    limits = StorageLimits(namespace=10 * GI)
     holder = request(4, "holder", created="2026-01-05", claims=True)
     older = request(4, "older", created="2026-01-01")
     both = (older, holder)
@@ -255,7 +256,7 @@ def test_who_holds_a_claim_chooses_first_and_keeps_nothing_once_it_is_served() -
 
 @pytest.mark.spec("AR-471", "AR-805")
 def test_a_plan_to_evict_holds_up_nobody_who_fits() -> None:
-    limits = Limits(namespace=10 * GI)
+    limits = StorageLimits(namespace=10 * GI)
     large, small = request(6, "large", created="2026-01-01"), request(2, "small")
     assert admit(small, (large, small), [volume(8)], lambda _: limits, evictable(8)) is None
 
@@ -277,7 +278,7 @@ VOLUMES = st.lists(
     st.builds(volume, st.integers(1, 8), st.sampled_from([MINE, OTHER]), leaving=st.booleans()), max_size=5
 )
 LIMITS = st.builds(
-    Limits,
+    StorageLimits,
     st.none() | st.integers(0, 30).map(lambda size: size * GI),
     st.none() | st.integers(0, 40).map(lambda s: s * GI),
 )
@@ -286,7 +287,7 @@ LIMITS = st.builds(
 @pytest.mark.spec("AR-449", "AR-445", "AR-470")
 @given(REQUESTS, VOLUMES, LIMITS, CANDIDATES)
 def test_decisions_over_one_cache_fit_together(
-    requests: list[Request], volumes: list[Volume], limits: Limits, candidates: list[Candidate]
+    requests: list[Request], volumes: list[Volume], limits: StorageLimits, candidates: list[Candidate]
 ) -> None:
     found = {
         one.key: admit(one, requests, volumes, lambda _: limits, Evictables(lambda: candidates)) for one in requests

@@ -15,9 +15,9 @@ from support.artifacts import (
 )
 from support.builders import make, owner
 
-from aim_artifacts.claim import build_claim, counted_bytes
+from aim_artifacts.claim import build_claim
 from aim_artifacts.limits.eviction import Evictables
-from aim_artifacts.limits.quota import Blocked, Limits, Request, Volume, admit, limits_of
+from aim_artifacts.limits.quota import Blocked, Request, Volume, admit
 from aim_domain import AIMArtifact, AIMClusterRuntimeConfig, RuntimeConfigSpec, labels
 from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, PERSISTENT_VOLUME_CLAIM
 from aim_domain.naming import claim_name
@@ -27,6 +27,7 @@ from aim_domain.parts import (
     ARTIFACTS,
     CLUSTER_RUNTIME_CONFIGS,
 )
+from aim_domain.storage_limits import StorageLimits, counted_bytes, storage_limits
 from controller_runtime import JsonObject, WriteMode
 from controller_runtime.core import Namespace, PersistentVolumeClaim
 from controller_runtime.testing import NOW
@@ -48,13 +49,13 @@ def claim(name: str, *, owners: list[JsonObject], **members: Any) -> JsonObject:
 @pytest.mark.spec("AR-213", "AR-447")
 def test_a_volume_is_only_ever_created_and_within_both_limits() -> None:
     known = AIMArtifact.model_validate(artifact())
-    child = build_claim(known, RuntimeConfigSpec(), 10 * GI, Limits(namespace=20 * GI, cluster=90 * GI))
+    child = build_claim(known, RuntimeConfigSpec(), 10 * GI, StorageLimits(namespace=20 * GI, cluster=90 * GI))
     assert child.mode is WriteMode.CREATE
     assert [(quota.value, quota.most, quota.takes) for quota in child.quotas] == [
         (TEAM, 20 * GI, 11 * GI),
         ("", 90 * GI, 11 * GI),
     ]
-    assert build_claim(known, RuntimeConfigSpec(), GI, Limits()).quotas == ()
+    assert build_claim(known, RuntimeConfigSpec(), GI, StorageLimits()).quotas == ()
 
 
 @pytest.mark.spec("AR-250", "AR-252", "AR-701")
@@ -113,7 +114,7 @@ def test_a_volume_that_goes_is_waited_for() -> None:
 def test_a_namespace_without_limit_still_has_that_of_the_cluster() -> None:
     quota = AIMClusterRuntimeConfig.model_validate(config(clusterLimit="9Gi", defaultNamespaceLimit="1Gi"))
     free = {"aim.eai.amd.com/artifact-storage-quota": "unlimited"}
-    assert limits_of(quota, Namespace.model_validate(namespace(annotations=free))) == Limits(None, 9 * GI)
+    assert storage_limits(quota, Namespace.model_validate(namespace(annotations=free))) == StorageLimits(None, 9 * GI)
 
 
 @pytest.mark.spec("AR-449", "FW-019", "AR-801")
@@ -128,7 +129,7 @@ def test_while_limits_or_volumes_may_be_unknown_nobody_gets_one(part: Any, confi
     assert plan.retry is not None
 
 
-def refused(limits: Limits, *volumes: Volume, others: tuple[Request, ...] = ()) -> Blocked:
+def refused(limits: StorageLimits, *volumes: Volume, others: tuple[Request, ...] = ()) -> Blocked:
     wanted = Request("2026-01-02", "a", "x", 10 * GI)
     found = admit(wanted, others, volumes, lambda _: limits, Evictables())
     assert found is not None
@@ -137,7 +138,7 @@ def refused(limits: Limits, *volumes: Volume, others: tuple[Request, ...] = ()) 
 
 @pytest.mark.spec("AR-470", "AR-485", "SC-063")
 def test_a_refusal_names_what_is_used_of_each_limit_and_what_is_kept() -> None:
-    limits = Limits(namespace=15 * GI, cluster=40 * GI)
+    limits = StorageLimits(namespace=15 * GI, cluster=40 * GI)
     waiting = Request("2026-01-01", "b", "y", 4 * GI, claims=True)
     message = refused(limits, Volume("a", 8 * GI), Volume("b", 5 * GI), others=(waiting,)).message
     assert message == (
@@ -147,5 +148,5 @@ def test_a_refusal_names_what_is_used_of_each_limit_and_what_is_kept() -> None:
     kept = Request("2026-01-01", "b", "y", 31 * GI, claims=True)
     assert (
         "31 GiB are kept for artifacts that wait already"
-        in refused(Limits(cluster=40 * GI), Volume("a", 8 * GI), Volume("b", 5 * GI), others=(kept,)).message
+        in refused(StorageLimits(cluster=40 * GI), Volume("a", 8 * GI), Volume("b", 5 * GI), others=(kept,)).message
     )

@@ -21,14 +21,14 @@ from support.builders import make
 from support.deciding import decide
 from support.woken import woken as all_woken
 
-from aim_artifacts.claim import storage_request
 from aim_artifacts.limits.admission import movable
 from aim_artifacts.limits.eviction import Evictables
-from aim_artifacts.limits.quota import Limits, Refusal, Request, Volume, admit, limits_of, on_their_way
+from aim_artifacts.limits.quota import Refusal, Request, Volume, admit, on_their_way
 from aim_artifacts.metrics import StorageReadings
 from aim_domain import AIMClusterRuntimeConfig, labels
 from aim_domain.kinds import AIM_ARTIFACT, AIM_CLUSTER_RUNTIME_CONFIG, PERSISTENT_VOLUME_CLAIM
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACTS, CLUSTER_RUNTIME_CONFIGS
+from aim_domain.storage_limits import StorageLimits, storage_limits, storage_request
 from controller_runtime import JsonObject, Key
 from controller_runtime.core import Namespace, PersistentVolumeClaim
 from controller_runtime.testing import NOW
@@ -44,7 +44,9 @@ def request(size: int, name: str = "x", space: str = "a", created: str = "2026-0
     return Request(created, space, name, size * GI)
 
 
-def reason(wanted: Request, *volumes: Volume, limits: Limits, others: tuple[Request, ...] = ()) -> Refusal | None:
+def reason(
+    wanted: Request, *volumes: Volume, limits: StorageLimits, others: tuple[Request, ...] = ()
+) -> Refusal | None:
     blocked = admit(wanted, others, volumes, lambda _: limits, Evictables())
     return None if blocked is None else blocked.reason
 
@@ -57,7 +59,7 @@ def reason(wanted: Request, *volumes: Volume, limits: Limits, others: tuple[Requ
 def test_limit_of_a_namespace(annotation: str | None, limit: int | None) -> None:
     annotations = {} if annotation is None else {"aim.eai.amd.com/artifact-storage-quota": annotation}
     cluster = AIMClusterRuntimeConfig.model_validate(config(defaultNamespaceLimit="50Gi"))
-    found = limits_of(cluster, Namespace.model_validate(namespace(annotations=annotations)))
+    found = storage_limits(cluster, Namespace.model_validate(namespace(annotations=annotations)))
     assert found.namespace == (None if limit is None else limit * GI)
     assert found.cluster is None
     assert (found.bad_annotation is not None) is (annotation in {"oops", "-1"})
@@ -65,14 +67,14 @@ def test_limit_of_a_namespace(annotation: str | None, limit: int | None) -> None
 
 @pytest.mark.spec("AR-445", "AR-446", "AR-470", "SC-060")
 def test_reaching_the_limit_exactly_is_allowed() -> None:
-    limits = Limits(cluster=100 * GI)
+    limits = StorageLimits(cluster=100 * GI)
     assert reason(request(40), Volume("b", 60 * GI), limits=limits) is None
     assert reason(request(41), Volume("b", 60 * GI), limits=limits) is Refusal.CLUSTER
 
 
 @pytest.mark.spec("AR-470", "SC-062", "SC-068", "AR-448")
 def test_reasons() -> None:
-    limits = Limits(namespace=10 * GI, cluster=100 * GI)
+    limits = StorageLimits(namespace=10 * GI, cluster=100 * GI)
     assert reason(request(11), limits=limits) is Refusal.TOO_LARGE
     assert reason(request(5), Volume("a", 6 * GI), limits=limits) is Refusal.NAMESPACE
     assert reason(request(5), Volume("b", 96 * GI), limits=limits) is Refusal.CLUSTER
@@ -81,7 +83,7 @@ def test_reasons() -> None:
 
 @pytest.mark.spec("AR-470", "AR-485")
 def test_who_waits_for_room_is_reported_how_much_and_who_does_not_what_to_do() -> None:
-    limits = Limits(namespace=10 * GI)
+    limits = StorageLimits(namespace=10 * GI)
     messages = []
     for leaving in (True, False):
         blocked = admit(request(5), (), [Volume("a", 6 * GI, leaving=leaving)], lambda _: limits, Evictables())
@@ -93,7 +95,7 @@ def test_who_waits_for_room_is_reported_how_much_and_who_does_not_what_to_do() -
 
 @pytest.mark.spec("AR-449", "AR-471", "SC-073")
 def test_of_two_that_compete_the_older_wins_and_the_smaller_is_not_held_up() -> None:
-    limits = Limits(cluster=40 * GI)
+    limits = StorageLimits(cluster=40 * GI)
     older, younger = request(30, "older", created="2026-01-01"), request(30, "younger")
     assert reason(older, limits=limits, others=(younger,)) is None
     assert reason(younger, limits=limits, others=(older,)) is Refusal.CLUSTER
@@ -104,7 +106,7 @@ def test_of_two_that_compete_the_older_wins_and_the_smaller_is_not_held_up() -> 
 @pytest.mark.spec("AR-449", "AR-471")
 @pytest.mark.parametrize(("first", "second"), [(("a", "a"), ("a", "b")), (("a", "b"), ("b", "a"))])
 def test_of_two_of_one_moment_namespace_and_then_name_decide(first: tuple[str, str], second: tuple[str, str]) -> None:
-    limits = Limits(cluster=40 * GI)
+    limits = StorageLimits(cluster=40 * GI)
     one, other = (request(30, name, space) for space, name in (first, second))
     assert reason(one, limits=limits, others=(other, one)) is None
     assert reason(other, limits=limits, others=(one, other)) is Refusal.CLUSTER

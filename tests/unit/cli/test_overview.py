@@ -7,7 +7,6 @@ import pytest
 from support.asked import Objects
 from support.builders import condition, make
 
-from aim_artifacts.limits.quota import limits_of as limits_that_hold
 from aim_cli.cluster.refs import JsonObject, Ref
 from aim_cli.cluster.targets import Where
 from aim_cli.errors import Exit, UnreachableError
@@ -30,6 +29,7 @@ from aim_domain.kind_names import (
     POD,
     KindName,
 )
+from aim_domain.storage_limits import storage_limits as limits_that_hold
 from controller_runtime import timestamp
 from controller_runtime.testing import NOW
 

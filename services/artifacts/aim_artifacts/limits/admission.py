@@ -16,7 +16,7 @@ from aim_artifacts.indexes import (
 )
 from aim_artifacts.limits.evicting import NO_EVICTION, Eviction, evict, look_again
 from aim_artifacts.limits.eviction import drop_claim, is_protected
-from aim_artifacts.limits.quota import NO_LIMITS, Blocked, Limits, admit, on_their_way
+from aim_artifacts.limits.quota import Blocked, admit, on_their_way
 from aim_artifacts.limits.storage import Storage, Usage
 from aim_domain import (
     DEFAULT_NAME,
@@ -36,6 +36,7 @@ from aim_domain.parts import (
     NAMESPACES,
     RUNTIME_CONFIGS,
 )
+from aim_domain.storage_limits import NO_STORAGE_LIMITS, StorageLimits
 from controller_runtime import (
     Change,
     ClassifiedError,
@@ -68,7 +69,7 @@ class Admission:
 
     component: Component | None = None
     blocked: Blocked | None = None
-    limits: Limits = NO_LIMITS
+    limits: StorageLimits = NO_STORAGE_LIMITS
     eviction: Eviction = NO_EVICTION
 
 

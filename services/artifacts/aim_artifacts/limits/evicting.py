@@ -9,9 +9,9 @@ from aim_artifacts.conditions import EVICTED, EVICTION_TRIGGERED, Annotation
 from aim_artifacts.indexes import CACHES_BY_ARTIFACT
 from aim_artifacts.limits.eviction import Candidate, claim_room
 from aim_artifacts.limits.mounts import later_readings, readings_due, unread
-from aim_artifacts.limits.quota import format_bytes
 from aim_domain import AIMArtifact, AIMTemplateCache, labels
 from aim_domain.parts import ARTIFACTS, TEMPLATE_CACHES
+from aim_domain.storage_limits import format_bytes
 from controller_runtime import Delete, Effect, Event, EventType, Patch, Subject, View, canonical, loads
 
 

@@ -8,36 +8,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
 
 from aim_artifacts.limits.eviction import Candidate, Evictables, Requester
-from aim_domain import AIMClusterRuntimeConfig, labels
-from controller_runtime import quantity
-from controller_runtime.core import Namespace
-
-_UNLIMITED: Final = "unlimited"
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Bytes that volumes may take; ``None`` = unlimited.
-
-    Attributes:
-        bad_annotation: an annotation of the namespace that is no quantity and therefore ignored (AR-444).
-    """
-
-    namespace: int | None = None
-    cluster: int | None = None
-    bad_annotation: str | None = None
-
-    @property
-    def apply(self) -> bool:
-        """Whether there is any limit at all."""
-        return self.namespace is not None or self.cluster is not None
-
-
-NO_LIMITS: Final = Limits()
-"""The limits without any configuration."""
+from aim_domain.storage_limits import StorageLimits, format_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,26 +88,7 @@ class Blocked:
     victims: tuple[Candidate, ...] = ()
 
 
-def limits_of(config: AIMClusterRuntimeConfig | None, namespace: Namespace | None) -> Limits:
-    """Limits of one namespace: the annotation wins over the default of the cluster config (AR-441…AR-444)."""
-    quota = config.spec.artifact_storage_quota if config is not None else None
-    cluster = None if quota is None else _limit(quota.cluster_limit)
-    default = None if quota is None else _limit(quota.default_namespace_limit)
-    text = None if namespace is None else namespace.metadata.annotations.get(labels.ANNOTATION_STORAGE_QUOTA)
-    if text is None:
-        return Limits(default, cluster)
-    if text.strip().lower() == _UNLIMITED:
-        return Limits(None, cluster)
-    own = _limit(text.strip())
-    return Limits(default, cluster, bad_annotation=text) if own is None else Limits(own, cluster)
-
-
-def _limit(text: int | str | None) -> int | None:
-    parsed = quantity.parse_or_none(text)
-    return parsed.ceiling if parsed is not None and parsed.value >= 0 else None
-
-
-LimitsOf = Callable[[str], Limits]
+LimitsOf = Callable[[str], StorageLimits]
 """The limits that hold in a namespace."""
 
 
@@ -199,7 +153,7 @@ class _Books:
             claimed[request.namespace] += request.size if request.claims else 0
         return cls(used, leaving, claimed)
 
-    def serve(self, request: Request, limits: Limits, evictables: Evictables) -> Verdict | None:
+    def serve(self, request: Request, limits: StorageLimits, evictables: Evictables) -> Verdict | None:
         """Decide about a request, and keep for it what it gets or waits for."""
         refused = self.refusal(request, limits, evictables)
         if refused is None:
@@ -211,7 +165,7 @@ class _Books:
                 self.leaving[victim.namespace] += victim.size
         return refused
 
-    def refusal(self, request: Request, limits: Limits, evictables: Evictables) -> Verdict | None:
+    def refusal(self, request: Request, limits: StorageLimits, evictables: Evictables) -> Verdict | None:
         """Steps 2 to 7 of AR-470."""
         if not any(self._over(request, limits)):
             return None
@@ -225,7 +179,7 @@ class _Books:
             return Verdict(Refusal.WAITING, choice.victims)
         return Verdict(Refusal.NAMESPACE if choice.lacks_here else Refusal.CLUSTER)
 
-    def is_hopeless(self, request: Request, limits: Limits, evictables: Evictables) -> bool:
+    def is_hopeless(self, request: Request, limits: StorageLimits, evictables: Evictables) -> bool:
         """Whether the request could not be served if there were no other, and nothing were in use."""
         if not any(self._over(request, limits)):
             return False
@@ -234,21 +188,21 @@ class _Books:
         here, everywhere = self._missing(request, limits)
         return bool(here or everywhere) and not evictables.could_free(request.namespace, here, everywhere)
 
-    def _over(self, request: Request, limits: Limits) -> tuple[int, int]:
+    def _over(self, request: Request, limits: StorageLimits) -> tuple[int, int]:
         """By how much the namespace and all of them would be over their limits (AR-445)."""
         here = self.used[request.namespace] + self.claimed[request.namespace]
         everywhere = self.used.total() + self.claimed.total()
         own = request.size - _claim(request)
         return _excess(here + own, limits.namespace), _excess(everywhere + own, limits.cluster)
 
-    def _missing(self, request: Request, limits: Limits) -> tuple[int, int]:
+    def _missing(self, request: Request, limits: StorageLimits) -> tuple[int, int]:
         """What is to be evicted: the same with what others wait for, without what is leaving anyhow (AR-470 step 4)."""
         namespace, own = request.namespace, request.size - _claim(request)
         here = self.used[namespace] + self.claimed[namespace] + self.promised[namespace] - self.leaving[namespace]
         everywhere = self.used.total() + self.claimed.total() + self.promised.total() - self.leaving.total()
         return _excess(here + own, limits.namespace), _excess(everywhere + own, limits.cluster)
 
-    def blocked(self, refused: Verdict | None, request: Request, limits: Limits) -> Blocked | None:
+    def blocked(self, refused: Verdict | None, request: Request, limits: StorageLimits) -> Blocked | None:
         """The verdict with its message."""
         if refused is None:
             return None
@@ -273,17 +227,9 @@ def _claim(request: Request) -> int:
     return request.size if request.claims else 0
 
 
-def _is_too_large(request: Request, limits: Limits) -> bool:
+def _is_too_large(request: Request, limits: StorageLimits) -> bool:
     return any(limit is not None and request.size > limit for limit in (limits.namespace, limits.cluster))
 
 
 def _excess(wanted: int, limit: int | None) -> int:
     return 0 if limit is None else max(0, wanted - limit)
-
-
-def format_bytes(amount: int) -> str:
-    """An amount for people, however large."""
-    try:
-        return quantity.human_size(amount)
-    except quantity.QuantityError:
-        return f"{amount} bytes"

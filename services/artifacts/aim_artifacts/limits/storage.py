@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from aim_artifacts.claim import claimed_bytes, counted_bytes, is_controlled_by, stated_size
+from aim_artifacts.claim import claimed_bytes, is_controlled_by, stated_size
 from aim_artifacts.indexes import (
     ARTIFACT_PODS_BY_CLAIM,
     CACHES_BY_ARTIFACT,
@@ -14,12 +14,11 @@ from aim_artifacts.indexes import (
     SERVICES_BY_TEMPLATE,
     USERS_BY_CLAIM,
     WAITING_ARTIFACTS,
-    owning_artifacts,
     wanting,
 )
 from aim_artifacts.limits.eviction import Candidate, Evictables, effective_priority, has_claim, is_protected
 from aim_artifacts.limits.mounts import last_mounted
-from aim_artifacts.limits.quota import NO_LIMITS, Limits, Request, Volume, limits_of
+from aim_artifacts.limits.quota import Request, Volume
 from aim_domain import (
     DEFAULT_NAME,
     AIMArtifact,
@@ -44,6 +43,7 @@ from aim_domain.parts import (
     SERVICES,
     TEMPLATE_CACHES,
 )
+from aim_domain.storage_limits import NO_STORAGE_LIMITS, StorageLimits, counted_bytes, owning_artifacts, storage_limits
 from controller_runtime import ClassifiedError, Lookup, OwnerReference, View, is_paused, scoped, timestamp
 from controller_runtime.core import PersistentVolumeClaim
 
@@ -145,21 +145,21 @@ class Storage:
 
     view: View
     now: datetime | None = None
-    _limits: dict[str, Limits | ClassifiedError] = field(default_factory=dict)
+    _limits: dict[str, StorageLimits | ClassifiedError] = field(default_factory=dict)
     _configs: dict[tuple[str, str | None], ResolvedConfig] = field(default_factory=dict)
 
-    def limits_of(self, namespace: str) -> Limits | ClassifiedError:
+    def limits_of(self, namespace: str) -> StorageLimits | ClassifiedError:
         """The limits that hold in a namespace, or why they are not known."""
         if namespace not in self._limits:
             config = self.view.get(CLUSTER_RUNTIME_CONFIGS, None, DEFAULT_NAME)
             found = self.view.get(NAMESPACES, None, namespace)
-            self._limits[namespace] = config.error or found.error or limits_of(config.value, found.value)
+            self._limits[namespace] = config.error or found.error or storage_limits(config.value, found.value)
         return self._limits[namespace]
 
-    def known_limits_of(self, namespace: str) -> Limits:
+    def known_limits_of(self, namespace: str) -> StorageLimits:
         """The limits that hold in a namespace; none where they are not known."""
         limits = self.limits_of(namespace)
-        return NO_LIMITS if isinstance(limits, ClassifiedError) else limits
+        return NO_STORAGE_LIMITS if isinstance(limits, ClassifiedError) else limits
 
     def scope_of(self, namespace: str) -> str | None:
         """Whose volumes count for a request in a namespace; ``None`` = those of all namespaces."""
