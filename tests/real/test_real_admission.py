@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 import yaml
 from support.controlplane import RawApi, Reply
-from support.helm import DEFINED, NAMESPACE, of_kind, rendered
+from support.helm import DEFINED, NAMESPACE, Finished, of_kind, rendered
 from support.nats import eventually
 from support.real_cluster import raw_api
 
@@ -23,6 +23,9 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 OWN: Final = "/apis/aim.eai.amd.com/v1alpha1/namespaces"
 POLICIES: Final = "/apis/admissionregistration.k8s.io/v1"
 BINDINGS: Final = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+SERVING: Final = "/apis/serving.kserve.io/v1beta1/namespaces"
+COLLECTOR: Final = "system:serviceaccount:kube-system:generic-garbage-collector"
+NAMESPACES: Final = "system:serviceaccount:kube-system:namespace-controller"
 EDITOR: Final = "editor"
 DOCS: Final = Path(__file__).parents[2] / "docs" / "guides"
 IMAGE: Final = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"
@@ -68,6 +71,7 @@ def entry(**spec: Any) -> tuple[str, JsonObject]:
 
 
 FOREIGN_WEIGHTS: Final = {**WEIGHTS, "sourceUri": "hf://others/a"}
+PROTECTION: Final = "aim-engine-artifact-protection"
 REFUSED: Final = [
     (service(model={"image": "evil.example/x:1"}), "image evil.example/x:1 is not allowed"),
     # A longer name that begins alike is another registry.
@@ -130,9 +134,27 @@ async def tried(client: RawApi, namespace: str, obj: JsonObject) -> Reply:
     return await client.post(f"{OWN}/{namespace}/{obj['kind'].lower()}s", placed, dryRun="All")
 
 
+async def put_in_force(api: RawApi, chart: Finished) -> list[str]:
+    """Create the policies of a chart; their paths."""
+    paths = []
+    for kind, plural in (
+        ("ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
+        ("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
+    ):
+        collection = f"{POLICIES}/{plural}"
+        for name, one in of_kind(chart, kind).items():
+            await api.created(collection, one)
+            paths.append(f"{collection}/{name}")
+    return paths
+
+
 @pytest_asyncio.fixture(loop_scope="session")
-async def editor(real_cluster: RealCluster) -> AsyncIterator[RawApi]:
+async def editor(real_cluster: RealCluster, api: RawApi) -> AsyncIterator[RawApi]:
     """A user who may edit everything, and whom nothing exempts."""
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
+    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": EDITOR}
+    binding = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "roleRef": role}
+    await api.post(BINDINGS, {**binding, "metadata": {"name": EDITOR}, "subjects": [subject]})
     async with raw_api(real_cluster.kubeconfig_for(User.KUBECTL), impersonated=EDITOR) as client:
         yield client
 
@@ -140,20 +162,7 @@ async def editor(real_cluster: RealCluster) -> AsyncIterator[RawApi]:
 @pytest_asyncio.fixture(loop_scope="session")
 async def policies(api: RawApi, editor: RawApi, namespace: str, tmp_path: Path) -> AsyncIterator[None]:
     """The policies of the chart in force; they are gone afterwards."""
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
-    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": EDITOR}
-    binding = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "roleRef": role}
-    await api.post(BINDINGS, {**binding, "metadata": {"name": EDITOR}, "subjects": [subject]})
-    done = await rendered(tmp_path, {"admissionPolicy": VALUES})
-    paths = []
-    for kind, plural in (
-        ("ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
-        ("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
-    ):
-        collection = f"{POLICIES}/{plural}"
-        for name, one in of_kind(done, kind).items():
-            await api.created(collection, one)
-            paths.append(f"{collection}/{name}")
+    paths = await put_in_force(api, await rendered(tmp_path, {"admissionPolicy": VALUES}))
 
     async def answers() -> tuple[int, int]:
         wish = await tried(editor, namespace, body(*service(env=BAD_ENV)))
@@ -251,11 +260,112 @@ async def test_what_was_there_before_can_be_labelled_and_deleted_but_not_made_wo
 @pytest.mark.spec("FW-508")
 async def test_nothing_of_it_is_there_unless_wanted_and_an_old_cluster_is_reported_so(tmp_path: Path) -> None:
     plain = await rendered(tmp_path)
-    assert not of_kind(plain, "ValidatingAdmissionPolicy")
+    assert set(of_kind(plain, "ValidatingAdmissionPolicy")) == {PROTECTION}
     old = await rendered(tmp_path, {"admissionPolicy": VALUES}, ("--kube-version", "1.29", *DEFINED))
     assert "admissionPolicy.enabled needs Kubernetes 1.30, this is v1.29" in old.errors
     some: JsonObject = {"enabled": True, "reserved": False, "actions": ["Warn", "Audit"]}
-    done = await rendered(tmp_path, {"admissionPolicy": some})
+    done = await rendered(tmp_path, {"admissionPolicy": some, "artifactProtection": {"enabled": False}})
     assert set(of_kind(done, "ValidatingAdmissionPolicy")) == {"aim-engine-wishes"}
     [binding] = of_kind(done, "ValidatingAdmissionPolicyBinding").values()
     assert binding["spec"]["validationActions"] == ["Warn", "Audit"]
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def protection(api: RawApi, editor: RawApi, namespace: str, tmp_path: Path) -> AsyncIterator[None]:
+    """The policy that keeps artifacts in use; it is gone afterwards."""
+    paths = await put_in_force(api, await rendered(tmp_path))
+    await with_weights(api, namespace, "probed")
+    await mounting(api, namespace, "probe", "probed")
+
+    async def in_force() -> bool:
+        reply = await editor.delete(f"{OWN}/{namespace}/aimartifacts/probed", dryRun="All")
+        return "is in use" in reply.message
+
+    async def lifted() -> bool:
+        return not await in_force()
+
+    try:
+        await eventually(in_force, "the API server keeps the artifact", interval=0.2)
+        yield
+    finally:
+        for path in paths:
+            await api.delete(path)
+        await eventually(lifted, "the API server keeps it no longer", interval=0.2)
+
+
+async def with_weights(api: RawApi, namespace: str, name: str, status: str = "Ready") -> str:
+    """An artifact whose claim has its own name; its path."""
+    collection = f"{OWN}/{namespace}/aimartifacts"
+    await api.created(collection, body("AIMArtifact", {"sourceUri": "hf://a/b"}) | {"metadata": {"name": name}})
+    path = f"{collection}/{name}"
+    stated = {"status": {"status": status, "persistentVolumeClaim": name}}
+    assert (await api.merge(f"{path}/status", stated)).status == 200
+    return path
+
+
+async def mounting(api: RawApi, namespace: str, name: str, claim: str, **metadata: Any) -> str:
+    """An InferenceService that mounts a claim; its path."""
+    collection = f"{SERVING}/{namespace}/inferenceservices"
+    volumes = [{"name": "x", "emptyDir": {}}, {"name": "w", "persistentVolumeClaim": {"claimName": claim}}]
+    predictor = {"containers": [{"name": "kserve-container", "image": IMAGE}], "volumes": volumes}
+    workload = {
+        "apiVersion": "serving.kserve.io/v1beta1",
+        "kind": "InferenceService",
+        "metadata": {"name": name, **metadata},
+        "spec": {"predictor": predictor},
+    }
+    await api.created(collection, workload)
+    return f"{collection}/{name}"
+
+
+@pytest.mark.spec("AR-114")
+@pytest.mark.usefixtures("protection")
+async def test_an_artifact_in_use_is_kept_with_the_command_that_frees_it(
+    api: RawApi, editor: RawApi, namespace: str
+) -> None:
+    path = await with_weights(api, namespace, "weights")
+    owner = {"apiVersion": "aim.eai.amd.com/v1alpha1", "kind": "AIMService", "name": "chat", "uid": "u"}
+    workload = await mounting(
+        api, namespace, "chat-1", "weights", ownerReferences=[owner], finalizers=["example.com/x"]
+    )
+    kept = await editor.delete(path)
+    assert kept.status == 403
+    assert "AIMArtifact weights is in use: InferenceService chat-1 mounts its weights" in kept.message
+    assert kept.message.endswith(f"kubectl delete aimservice chat -n {namespace}"), kept.message
+    everything = await editor.delete(f"{OWN}/{namespace}/aimartifacts")
+    assert everything.status == 403, "by a deletion of all artifacts as well"
+    assert (await api.get(path)).status == 200
+    assert (await api.delete(workload)).status == 200
+
+    async def freed() -> bool:
+        return (await editor.delete(path)).status == 200
+
+    # The API server judges by its own watch of InferenceServices.
+    await eventually(freed, "it can be deleted once the InferenceService is on its way out", interval=0.2)
+    assert (await api.merge(workload, {"metadata": {"finalizers": []}})).status == 200
+
+
+@pytest.mark.spec("AR-114")
+@pytest.mark.usefixtures("protection")
+async def test_what_is_not_in_use_failed_or_cleaned_up_by_a_controller_is_deleted(
+    real_cluster: RealCluster, api: RawApi, editor: RawApi, namespace: str
+) -> None:
+    free = await with_weights(api, namespace, "free")
+    failed = await with_weights(api, namespace, "failed", "Failed")
+    used = await with_weights(api, namespace, "used")
+    for claim in ("failed", "used"):
+        await mounting(api, namespace, f"of-{claim}", claim)
+    alone = await editor.delete(used)
+    assert alone.message.endswith(f"kubectl delete inferenceservice of-used -n {namespace}"), alone.message
+    for path in (free, failed):
+        assert (await editor.delete(path)).status == 200
+    for account in (f"system:serviceaccount:{SYSTEM}:aim-engine-artifacts", COLLECTOR, NAMESPACES):
+        async with raw_api(real_cluster.kubeconfig_for(User.KUBECTL), impersonated=account) as client:
+            reply = await client.delete(used, dryRun="All")
+            assert "is in use" not in reply.message, account
+
+
+@pytest.mark.spec("AR-114")
+async def test_an_older_cluster_gets_no_policy(tmp_path: Path) -> None:
+    old = await rendered(tmp_path, None, ("--kube-version", "1.29", *DEFINED))
+    assert not of_kind(old, "ValidatingAdmissionPolicy")

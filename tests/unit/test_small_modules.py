@@ -17,6 +17,7 @@ REASONS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "aim_artifacts.downloader.check_size": "the command of a Job names it",
         "aim_artifacts.downloader.protocols": "the order of protocols is decided and tested without a client",
+        "aim_artifacts.metrics": "what a scrape reads, apart from what decides",
         "aim_cli.console.bus_page": _PAGE,
         "aim_cli.console.decision": _PAGE,
         "aim_cli.console.newest": _PAGE,

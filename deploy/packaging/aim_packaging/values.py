@@ -468,6 +468,12 @@ class AdmissionPolicy(Switched):
     namespace_selector: Object = Field({}, description="selector of the namespaces; defaults to all")
 
 
+class ArtifactProtection(Switched):
+    """A ValidatingAdmissionPolicy that keeps artifacts whose weights are mounted (AR-587), for Kubernetes 1.30."""
+
+    enabled: bool = Field(True, description="reject the deletion of an artifact that an InferenceService mounts")
+
+
 class Global(_Values):
     """Values that Helm shares between charts."""
 
@@ -523,6 +529,7 @@ class Values(_Values):
     rbac_helpers: RbacHelpers = RbacHelpers()
     secrets: Secrets = Secrets()
     admission_policy: AdmissionPolicy = AdmissionPolicy()
+    artifact_protection: ArtifactProtection = ArtifactProtection()
     crd: Crd = Crd()
     metrics: Metrics = Metrics()
     cert_manager: CertManager = CertManager()

@@ -104,6 +104,22 @@ def test_a_limit_that_is_in_the_way_is_reported_and_no_volume_made() -> None:
     assert "of 1 GiB" in reported["message"]
 
 
+@pytest.mark.spec("FW-614", "AR-450")
+@pytest.mark.parametrize(("limit", "warned"), [("1Gi", True), ("90Gi", False)])
+def test_a_config_with_a_limit_below_what_is_stored_warns_before_it_is_applied(limit: str, *, warned: bool) -> None:
+    sandbox = cache(template(more_status=SIZED))
+    planned(sandbox, aim_service())
+    lowered = config(cluster=True, **GATEWAY, artifactStorageQuota={"clusterLimit": limit})
+    where = sandbox.put(CLUSTER_RUNTIME_CONFIGS, lowered)
+    sandbox.run([where])
+    found = outcome(sandbox, where, "changed", ())
+    assert [one.partition(":")[0] for one in found.warnings] == ["QuotaBelowUsage"] * warned
+    lines = answer([found], (), ()).lines
+    shown = [one for one in lines if one.startswith("warning   QuotaBelowUsage: the cluster uses")]
+    assert len(shown) == warned
+    assert not found.bad
+
+
 @pytest.mark.spec("FW-613")
 def test_clocks_are_moved_by_two_minutes_at_most() -> None:
     sandbox = cache(template(more_status=SIZED), quota="1Gi")

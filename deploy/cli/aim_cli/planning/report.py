@@ -48,6 +48,7 @@ class Outcome:
         unknown: it depends on something that could not be read, so its outcome is unknown.
         because: what would keep it from running for good (FW-877); empty if nothing is known.
         remedy: what to do about it.
+        warnings: what it would have besides, which is no fault of its own; `reason: message`.
     """
 
     where: Where
@@ -64,6 +65,7 @@ class Outcome:
     unknown: bool = False
     because: str = ""
     remedy: str = ""
+    warnings: tuple[str, ...] = ()
 
     @property
     def bad(self) -> bool:
@@ -89,6 +91,7 @@ class Outcome:
             "because": self.because,
             "remedy": self.remedy,
             "conditions": list(self.conditions),
+            "warnings": list(self.warnings),
         }
 
 
@@ -108,6 +111,10 @@ def outcome(sandbox: Sandbox, where: Where, verb: str, pods: Iterable[JsonObject
     path = (status.get("routing") or {}).get("path") or ""
     because, remedy = ("", "") if unknown else cause_of(sandbox, where)
     plain = Outcome(where, verb, state, conditions=untrue, path=path, unknown=unknown, because=because, remedy=remedy)
+    about = (where.part.name, where.key)
+    plain = replace(
+        plain, warnings=tuple(one for key, some in sandbox.warnings.items() if key[1:] == about for one in some)
+    )
     if where.part is not SERVICES:
         return plain
     found = selection(sandbox, where)
@@ -352,5 +359,7 @@ def _lines(one: Outcome) -> Iterator[str]:
         yield f"{'GPUs':10}{one.gpus}"
     if one.path:
         yield f"{'route':10}{one.path}"
+    for warning in one.warnings:
+        yield f"{'warning':10}{warning}"
     for condition in one.conditions:
         yield f"{'then':10}{condition['type']}={condition['status']} {condition['reason']}: {condition['message']}"

@@ -10,7 +10,17 @@ from datetime import datetime, timedelta
 from itertools import count
 from typing import Any, Final
 
-from controller_runtime import ClassifiedError, JsonObject, Key, Part, Plan, Reconciler, ServiceDefinition, timestamp
+from controller_runtime import (
+    ClassifiedError,
+    EventType,
+    JsonObject,
+    Key,
+    Part,
+    Plan,
+    Reconciler,
+    ServiceDefinition,
+    timestamp,
+)
 from controller_runtime.log.cache.store import Cache
 from controller_runtime.log.cache.view import CacheView
 from controller_runtime.log.history.facts import FactOwner
@@ -75,6 +85,7 @@ class Sandbox:
 
     Attributes:
         read: namespaces of which objects could be read, of parts that could not be read as a whole.
+        warnings: standing Warning Events of the last decision of each service about an object, `reason: message`.
     """
 
     definitions: Sequence[ServiceDefinition]
@@ -85,6 +96,7 @@ class Sandbox:
     touched: dict[tuple[str, Key], Where] = field(default_factory=dict)
     caches: dict[str, Cache] = field(default_factory=dict)
     read: dict[str, frozenset[str]] = field(default_factory=dict)
+    warnings: dict[tuple[str, str, Key], tuple[str, ...]] = field(default_factory=dict)
     _known: set[tuple[str, str, str]] = field(default_factory=set)
     _numbers: "count[int]" = field(default_factory=lambda: count(1))
 
@@ -175,6 +187,11 @@ class Sandbox:
 
     def _carry_out(self, service: str, reconciler: Reconciler[Any], where: Where, raw: JsonObject, plan: Plan) -> bool:
         changed = False
+        self.warnings[service, where.part.name, where.key] = tuple(
+            f"{event.reason}: {event.message}"
+            for event in plan.events
+            if event.standing and event.type is EventType.WARNING and not event.condition and event.about is None
+        )
         for effect in plan.effects:
             if (service, effect.kind, effect.key) in self._known:
                 continue

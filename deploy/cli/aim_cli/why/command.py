@@ -7,6 +7,7 @@ from datetime import datetime
 from aim_cli.answer import Answer, Data
 from aim_cli.cluster.refs import Cluster, JsonObject, Ref
 from aim_cli.cluster.refs import remarks as unread
+from aim_cli.cluster.states import state_of
 from aim_cli.errors import Exit
 from aim_cli.units import age
 from aim_cli.why.blockers import Link, causes, rank
@@ -49,7 +50,7 @@ def why(cluster: Cluster, start: Ref) -> Explanation:
         return Explanation(start, None)
     # Of causes equally deep the one first that a user can act on.
     ways = sorted(causes(cluster, start, obj), key=lambda way: (*rank(way), not is_known(way[-1])))
-    status = (obj.get("status") or {}).get("status") or (obj.get("status") or {}).get("phase") or "no status"
+    status = state_of(start.kind, obj) or "without a status"
     held = _holders_of(cluster, ways[0][-1]) if ways else ()
     return Explanation(start, status, tuple(ways), held)
 

@@ -140,7 +140,8 @@ def _waiting(blocked: Blocked, eviction: Eviction) -> Component:
 
 
 def _grant() -> Component:
-    return Component(_NAME, State.READY, QUOTA_AVAILABLE, "The volume is within the storage limits")
+    # No word of what is left: a limit that is lowered later takes nothing from a volume that is there (AR-443).
+    return Component(_NAME, State.READY, QUOTA_AVAILABLE, "The volume counts towards the storage limits")
 
 
 def _unknown(error: ClassifiedError) -> Component:
