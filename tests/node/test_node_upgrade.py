@@ -6,7 +6,6 @@ the libraries of today. Everything of the platform is removed before and install
 
 import asyncio
 import compileall
-import json
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
@@ -18,14 +17,13 @@ from typing import Final
 import aiohttp
 import yaml
 from support.node_pods import PYTHON, pods_of
-from support.node_release import helm, install, leader, revision
+from support.node_release import helm, install, leader, remove_platform, revision
 from support.on_node import OnNode
 from upgrade.release import PREVIOUS, unpacked
 
 from aim_domain.services import SERVICES
 from aim_local.demo.run import demo_files
-from aim_local.node import NodeError
-from aim_local.node.platform import EXAMPLES, NAMESPACE, RELEASE
+from aim_local.node.platform import EXAMPLES, RELEASE
 from aim_packaging.images.commands import LAYOUT, REPOSITORY, Registry, name_of
 from aim_packaging.images.layout import File, Image, Layout
 from aim_packaging.tree import PACKAGES, SHARED
@@ -38,12 +36,6 @@ _PLACE: Final = "opt/aim/former"
 _START_SECONDS: Final = 180
 UNRESTRICTED: Final = {"pod-security.kubernetes.io/enforce": "privileged"}
 """The former release's predictor pods state nothing that the standard `restricted` demands."""
-_OF_CLUSTER: Final = (
-    "aimclustermodelsources", "aimclustermodels", "aimclusterservicetemplates", "aimclusterruntimeconfigs",
-)  # fmt: skip
-_NAMESPACED: Final = (
-    "aimservices", "aimtemplatecaches", "aimartifacts", "aimservicetemplates", "aimmodels", "aimruntimeconfigs",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,21 +93,6 @@ def former_values(node: OnNode) -> JsonObject:
 async def upgrade(node: OnNode, chart: str, *arguments: str) -> None:
     """`helm upgrade --install`, until all of it is ready."""
     await helm(node, "upgrade", "--install", RELEASE, chart, "--wait", f"--timeout={_START_SECONDS}s", *arguments)
-
-
-async def remove_platform(node: OnNode) -> None:
-    """Delete all objects of the platform while a release runs, then the releases, definitions and the broker's data."""
-    for kind in (*_OF_CLUSTER, *_NAMESPACED):
-        everywhere = ["-A"] if kind in _NAMESPACED else []
-        with suppress(NodeError):
-            await node.kubectl("delete", kind, "--all", *everywhere, "--timeout=120s", "--ignore-not-found")
-    for release in json.loads(await helm(node, "list", "-o", "json")):
-        await helm(node, "uninstall", release["name"], "--wait")
-    await node.kubectl("-n", NAMESPACE, "delete", "pvc", "--all")
-    crds = [one["metadata"]["name"] for one in await node.objects("crds")]
-    for name in crds:
-        if name.endswith(".aim.eai.amd.com"):
-            await node.kubectl("delete", "crd", name, "--timeout=120s")
 
 
 def push_images(folder: Path, registry: str) -> None:

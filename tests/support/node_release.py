@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 from support.on_node import OnNode
@@ -16,6 +16,12 @@ UNCHECKED: Final[JsonObject] = {"check": {"enabled": False}}
 """Values of an upgrade that is not about the check, which takes as long as all the rest."""
 LEASES: Final = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
 _ROLLED_SECONDS: Final = 180
+_OF_CLUSTER: Final = (
+    "aimclustermodelsources", "aimclustermodels", "aimclusterservicetemplates", "aimclusterruntimeconfigs",
+)  # fmt: skip
+_NAMESPACED: Final = (
+    "aimservices", "aimtemplatecaches", "aimartifacts", "aimservicetemplates", "aimmodels", "aimruntimeconfigs",
+)  # fmt: skip
 
 
 async def install(node: OnNode, values: JsonObject | None = None, *arguments: str) -> None:
@@ -58,6 +64,21 @@ async def restore(node: OnNode) -> None:
         [good] = [one["revision"] for one in history if one["status"] == "deployed"]
         await helm(node, "rollback", RELEASE, str(good), "--wait", "--timeout=180s")
     await install(node)
+
+
+async def remove_platform(node: OnNode) -> None:
+    """Delete all objects of the platform while a release runs, then the releases, definitions and the broker's data."""
+    for kind in (*_OF_CLUSTER, *_NAMESPACED):
+        everywhere = ["-A"] if kind in _NAMESPACED else []
+        with suppress(NodeError):
+            await node.kubectl("delete", kind, "--all", *everywhere, "--timeout=120s", "--ignore-not-found")
+    for release in json.loads(await helm(node, "list", "-o", "json")):
+        await helm(node, "uninstall", release["name"], "--wait")
+    await node.kubectl("-n", NAMESPACE, "delete", "pvc", "--all")
+    crds = [one["metadata"]["name"] for one in await node.objects("crds")]
+    for name in crds:
+        if name.endswith(".aim.eai.amd.com"):
+            await node.kubectl("delete", "crd", name, "--timeout=120s")
 
 
 async def revision(node: OnNode) -> int:

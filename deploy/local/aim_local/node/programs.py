@@ -34,7 +34,7 @@ _KUBELET_HEALTH: Final = 26448
 _PROXY_HEALTH: Final = 26449
 _PROXY_METRICS: Final = 26450
 _PROBE_SECONDS: Final = 5.0
-MIRRORED: Final = ("docker.io", "ghcr.io", "quay.io", "registry.k8s.io")
+MIRRORED: Final = ("docker.io", "ghcr.io", "quay.io", "registry.example.com", "registry.k8s.io")
 """Registries whose names of images the node's own registry answers for, so that charts keep their names."""
 
 
