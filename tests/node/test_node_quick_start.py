@@ -125,7 +125,7 @@ async def runs_and_answers(reader: Reader, commands: dict[str, str]) -> None:
     assert "no problem found" in await reader.type(why)
     answer = await reader.type(f"for _ in $(seq 50); do {curl} --fail --silent && exit; sleep 0.2; done; exit 1")
     assert '"object": "list"' in answer or '"object":"list"' in answer
-    async with reader.typed(commands["kubectl port-forward"].strip()) as printed:
+    async with reader.typed(commands["kubectl -n aim-system port-forward"].strip()) as printed:
         assert b"4222" in await asyncio.wait_for(printed.readline(), 60)
         lines = await reader.type(commands["export"])
     assert "Running" in lines, lines
@@ -135,7 +135,7 @@ def steps() -> tuple[dict[str, str], dict[str, str]]:
     """The commands of each block by how it begins, and the files that the page has its reader save."""
     known = [
         "make", "install", "helm", "kubectl apply -f config.yaml", "kubectl create", "kubectl get",
-        "kubectl port-forward", "export",
+        "kubectl -n aim-system port-forward", "export",
     ]  # fmt: skip
     shown = [text for language, text in blocks(PAGE) if not language]
     commands = {name: text for text in shown for name in known if text.startswith(name)}

@@ -16,7 +16,7 @@ from aim_domain import (
     labels,
 )
 from aim_domain.kinds import HTTP_ROUTE
-from aim_domain.naming import http_route_name, label_value, predictor_name
+from aim_domain.naming import http_route_name, inference_service_name, label_value, predictor_name
 from aim_domain.parts import HTTP_ROUTES
 from aim_routing.address import canonical_hostnames
 from controller_runtime import (
@@ -35,6 +35,7 @@ from controller_runtime import (
     to_json,
 )
 
+_WHOLE: Final = 100
 HTTP_ROUTE_READY: Final = "HTTPRouteReady"
 PENDING: Final = "HTTPRoutePending"
 GATEWAY_NOT_PROGRAMMED: Final = "GatewayNotProgrammed"
@@ -230,17 +231,31 @@ def _labels(service: AIMService, propagation: LabelPropagation | None) -> dict[s
 
 def _rule(service: AIMService, settings: RoutingSettings, path: str) -> JsonObject:
     rewrite = {"type": "URLRewrite", "urlRewrite": {"path": {"type": "ReplacePrefixMatch", "replacePrefixMatch": "/"}}}
-    backend = {
-        "kind": "Service",
-        "name": predictor_name(settings.inference_service),
-        "namespace": service.namespace,
-        "port": BACKEND_PORT,
-    }
     rule: JsonObject = {
         "matches": [{"path": {"type": "PathPrefix", "value": path}}],
         "filters": [rewrite],
-        "backendRefs": [backend],
+        "backendRefs": _backends(service, settings),
     }
     if settings.request_timeout is not None:
         rule["timeouts"] = {"request": settings.request_timeout}
     return rule
+
+
+def _backends(service: AIMService, settings: RoutingSettings) -> list[JsonObject]:
+    """The predictor; while a new version is rolled out its predictor, too, by their weights (RT-240)."""
+    rollout = service.status.rollout
+    weight = 0 if rollout is None or service.spec.rollout is None else rollout.weight or 0
+    own = _backend(settings.inference_service, service.namespace)
+    if rollout is None or not rollout.candidate or not weight:
+        return [own]
+    beside = _backend(inference_service_name(rollout.candidate, service.namespace), service.namespace)
+    return [{**own, "weight": _WHOLE - weight}, {**beside, "weight": weight}]
+
+
+def _backend(inference_service: str, namespace: str) -> JsonObject:
+    return {
+        "kind": "Service",
+        "name": predictor_name(inference_service),
+        "namespace": namespace,
+        "port": BACKEND_PORT,
+    }

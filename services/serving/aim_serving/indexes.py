@@ -74,6 +74,7 @@ def _stored_template(service: AIMService) -> list[str]:
     return [scoped(service.namespace, stored.name)] if stored and stored.name else []
 
 
+SERVICES_BY_OWNER: Final = owner_index(SERVICES)
 SERVICES_BY_STORED_TEMPLATE: Final = Index(SERVICES, "stored-template", _stored_template)
 
 ALL: Final = (
@@ -91,6 +92,7 @@ ALL: Final = (
     CACHES_BY_SERVICE,
     EVENTS_BY_OBJECT,
     PODS_BY_WORKLOAD,
+    SERVICES_BY_OWNER,
     SERVICES_BY_STORED_TEMPLATE,
     NAMESPACE_CONFIGS_BY_NAMESPACE,
 )

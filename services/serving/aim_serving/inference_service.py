@@ -198,7 +198,8 @@ def pull_secrets(*levels: Iterable[LocalObjectReference]) -> list[JsonObject]:
     return [{"name": name} for name in names]
 
 
-_REVISION: Final = "pod-template-hash"
+POD_REVISION: Final = "pod-template-hash"
+"""Label of the pods of one version of a Deployment."""
 _PODS: Final = ComponentName.INFERENCE_SERVICE_PODS
 _ON_THE_WAY: Final = frozenset({"PodsReady", "PodsStarting", "PodsPending", "PodsProgressing", "Pulling", "NoPods"})
 """What new pods say of themselves while a rollout goes on as it should."""
@@ -214,7 +215,7 @@ def with_rollout(component: Component, pods: Sequence[Pod], log_of: LogOf, event
     if component.effective_state is not State.READY:
         return component
     staying = [pod for pod in pods if not pod.deleting]
-    serving = [pod for pod in staying if _is_serving(pod)]
+    serving = [pod for pod in staying if is_serving(pod)]
     latest = max(staying, key=lambda pod: (_created(pod), pod.name), default=None)
     if not serving or latest is None or any(_revision(pod) == _revision(latest) for pod in serving):
         return component
@@ -237,7 +238,7 @@ def with_refusal(
     """
     if component.errors and component.effective_reason != "NoPods":
         return component, (), None
-    if any(not _is_serving(pod) for pod in pods):
+    if any(not is_serving(pod) for pod in pods):
         return component, (), None
     since = _waiting_since(workload)
     left = facts.patience(since)
@@ -264,19 +265,22 @@ def _still(serving: Sequence[Pod]) -> str:
 
 
 def _revision(pod: Pod) -> str:
-    return pod.metadata.labels.get(_REVISION, "")
+    return pod.metadata.labels.get(POD_REVISION, "")
 
 
 def _created(pod: Pod) -> datetime:
     return pod.metadata.creation_timestamp or datetime.min.replace(tzinfo=UTC)
 
 
-def _is_serving(pod: Pod) -> bool:
+def is_serving(pod: Pod) -> bool:
+    """Whether it answers."""
     return pod.status.phase is PodPhase.RUNNING and is_pod_ready(pod)
 
 
 _DIGITS: Final = 16
-_OF_ROUTING: Final = "routing"
+_OF_ROUTING: Final = frozenset({"routing"})
+OF_SCALE: Final = frozenset({"replicas", "minReplicas", "maxReplicas", "autoScaling", "deploymentStrategy", "rollout"})
+"""What a service says about the number of its pods and how they are replaced, and not what they are."""
 _UNSAID: Final = PodDefaults()
 
 
@@ -288,12 +292,21 @@ def is_left(workload: InferenceService | None) -> bool:
     )
 
 
-def asked_for(service: AIMService, template: Template, model: Model, config: ResolvedConfig) -> str:
+def asked_for(
+    service: AIMService,
+    template: Template,
+    model: Model,
+    config: ResolvedConfig,
+    ignored: frozenset[str] = frozenset(),
+) -> str:
     """A digest of what users say about the pods of a service.
 
     Not of what discovery reports, as that is read again when the services change; nor of routes, which are no pods.
+
+    Args:
+        ignored: further members of the spec that do not count.
     """
-    spec = {name: value for name, value in to_json(service.spec).items() if name != _OF_ROUTING}
+    spec = {name: value for name, value in to_json(service.spec).items() if name not in _OF_ROUTING | ignored}
     asked = {
         "service": spec,
         "template": [template.name, to_json(template.spec)],

@@ -189,7 +189,9 @@ class ModelResult:
 def find_model(view: View, service: AIMService, propagation: LabelPropagation | None) -> ModelResult:
     """The stored model while it is Ready, else what the spec leads to (SV-054, SV-055)."""
     stored = _stored_model(view, service)
-    if stored.error is not None or (stored.model is not None and is_ready(stored.model)):
+    if stored.error is not None:
+        return stored
+    if stored.model is not None and is_ready(stored.model) and _is_asked_for(stored.model, service):
         return stored
     model = service.spec.model
     if model.custom is not None:
@@ -199,6 +201,18 @@ def find_model(view: View, service: AIMService, propagation: LabelPropagation | 
     if name := (model.name or "").strip():
         return _by_name(view, service, name)
     return _invalid(MODEL_NOT_FOUND, "spec.model names no model; set one of name, image and custom")
+
+
+def _is_asked_for(model: Model, service: AIMService) -> bool:
+    """Whether the stored model is that of the spec, which changes with a rollout alone (SV-340, CEL-11)."""
+    asked = service.spec.model
+    if service.spec.rollout is None:
+        return True
+    if asked.custom is not None:
+        return isinstance(model, AIMModel) and matches(model, asked.custom)
+    if image := (asked.image or "").strip():
+        return canonical_image(model.spec.image) == canonical_image(image)
+    return model.name == (asked.name or "").strip()
 
 
 def _stored_model(view: View, service: AIMService) -> ModelResult:

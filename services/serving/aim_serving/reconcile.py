@@ -10,6 +10,7 @@ from aim_domain import (
     AIMTemplateCache,
     InferenceService,
     ResolvedConfig,
+    RolloutStatus,
     RoutingSettings,
     pipeline_errors,
     resolve_config,
@@ -22,7 +23,9 @@ from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACTS, NAMESPACES
 from aim_serving.autoscaling import awakening, scaler_removal
 from aim_serving.containers import contradiction
 from aim_serving.dry_run import dry_run_condition, former_plan, is_dry_run, report_instead, waiting_for_user
+from aim_serving.indexes import PODS_BY_WORKLOAD, SERVICES_BY_OWNER
 from aim_serving.inference_service import (
+    OF_SCALE,
     ModelPart,
     asked_for,
     build_inference_service,
@@ -34,6 +37,18 @@ from aim_serving.inference_service import (
 from aim_serving.model import ModelResult, find_model, model_component
 from aim_serving.references import Model, Template, is_ready, name_of
 from aim_serving.replicas import autoscaling_in_effect, replicas_in_effect, runtime_status
+from aim_serving.rollout import (
+    Course,
+    Versions,
+    build_candidate,
+    candidate_name,
+    decide,
+    forget_request,
+    former_candidates,
+    is_candidate,
+    rolled_out,
+    runs_as_wanted,
+)
 from aim_serving.status import (
     Beginning,
     cache_json,
@@ -70,6 +85,7 @@ from controller_runtime import (
     Child,
     ClassifiedError,
     Component,
+    Delete,
     Effect,
     Evaluation,
     Lookup,
@@ -81,7 +97,9 @@ from controller_runtime import (
     assemble,
     evaluate,
     find_condition,
+    scoped,
     status_json,
+    to_json,
 )
 from controller_runtime.core import LocalObjectReference
 
@@ -127,6 +145,9 @@ class WantedChildren:
         workload: the InferenceService, when its gate is open (SV-140…SV-143).
         repairs: of the cache's variables.
         remembered: patches of the service itself.
+        candidate: the AIMService of a new version that is rolled out.
+        former: candidates of versions that are not.
+        course: of the rollout; ``None`` without one.
     """
 
     inputs: tuple[Child, ...]
@@ -134,10 +155,14 @@ class WantedChildren:
     workload: Child | None
     repairs: tuple[Patch, ...]
     remembered: tuple[Patch, ...] = ()
+    candidate: Child | None = None
+    former: tuple[Delete, ...] = ()
+    course: Course | None = None
 
     @property
     def children(self) -> tuple[Child, ...]:
-        return (*self.inputs, *(child for child in (self.copy, self.workload) if child is not None))
+        own = (self.copy, self.workload, self.candidate)
+        return (*self.inputs, *(child for child in own if child is not None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +182,7 @@ class Health:
 def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
     """The plan of one pass; nothing is decided from the order or the content of notifications (SV-003)."""
     seen = look_up(view, service, now)
-    wanted = _hand_over(service, seen, want(view, service, seen))
+    wanted = _roll_out(view, service, seen, _hand_over(service, seen, want(view, service, seen)), now)
     judged = judge(view, service, seen, wanted, now)
     plan = report(view, service, seen, wanted, judged, now=now)
     return report_instead(view, service, plan) if is_dry_run(service) else plan
@@ -235,6 +260,55 @@ def _hand_over(service: AIMService, seen: Situation, wanted: WantedChildren) -> 
     asked = "" if template is None or model is None else asked_for(service, template, model, seen.config)
     wanted = replace(wanted, remembered=notes(service, seen.running, asked))
     return replace(wanted, copy=None, workload=None) if is_kept(service, seen.running, asked) else wanted
+
+
+def _roll_out(
+    view: View, service: AIMService, seen: Situation, wanted: WantedChildren, now: datetime
+) -> WantedChildren:
+    """With a rollout the InferenceService stays until the new version beside it has proven itself (SV-340)."""
+    rollout, stored = service.spec.rollout, service.status.rollout
+    if rollout is None and stored is None:
+        return wanted
+    owned = view.select(SERVICES_BY_OWNER, scoped(service.namespace, service.uid)).items
+    beside = tuple(one for one in owned if is_candidate(one, service))
+    if rollout is None or seen.running is None:
+        return replace(wanted, former=former_candidates(beside, None))
+    versions = _versions(view, service, seen, wanted, beside)
+    if stored is None and not versions.wanted:
+        return wanted
+    course = decide(service, rollout, versions, now)
+    state = course.status
+    return replace(
+        wanted,
+        copy=None if course.held else wanted.copy,
+        workload=None if course.held else wanted.workload,
+        # With another spec, whose version is not known yet, the one of the former spec stays as it is.
+        candidate=build_candidate(service, rollout, state.revision)
+        if course.beside and versions.wanted == state.revision
+        else None,
+        former=former_candidates(beside, state.candidate),
+        remembered=(*wanted.remembered, *forget_request(service)),
+        course=course,
+    )
+
+
+def _versions(
+    view: View, service: AIMService, seen: Situation, wanted: WantedChildren, beside: Sequence[AIMService]
+) -> Versions:
+    template, model, running, body = seen.ready_template, seen.model.model, seen.running, wanted.workload
+    version = ""
+    if template is not None and model is not None and body is not None:
+        version = asked_for(service, template, model, seen.config, OF_SCALE)
+    name = candidate_name(service, version) if version else (service.status.rollout or RolloutStatus()).candidate
+    pods = view.select(PODS_BY_WORKLOAD, scoped(service.namespace, seen.workload.name)).items
+    scaling = seen.workload.scaling
+    return Versions(
+        wanted=version,
+        adopted=version if running is not None and body is not None and runs_as_wanted(running, body.body) else "",
+        candidate=next((one for one in beside if one.name == name), None),
+        pods=tuple(pod for pod in pods if not pod.deleting),
+        at_zero=scaling is not None and scaling.minimum == 0,
+    )
 
 
 def _cache_child(view: View, service: AIMService, seen: Situation) -> Child | None:
@@ -343,7 +417,12 @@ def judge(view: View, service: AIMService, seen: Situation, wanted: WantedChildr
         stored_status=service.status.status,
         now=now,
         errors=seen.faults,
-        extra=(*replicas_in_effect(service.spec), *autoscaling_in_effect(service.spec), *dry_run_condition(service)),
+        extra=(
+            *replicas_in_effect(service.spec),
+            *autoscaling_in_effect(service.spec),
+            *dry_run_condition(service),
+            *(() if wanted.course is None else (rolled_out(service, wanted.course.status),)),
+        ),
         progressing=waiting_for_user(service, running=seen.running is not None),
         failure=view.failure,
         created=service.metadata.creation_timestamp if _is_sought(components) and not reported_anyway else None,
@@ -430,16 +509,17 @@ def report(
             **references_json(service, seen.config, seen.model.model, seen.template.result.template),
             "cache": cache_json(service, seen.cache.value, judged.retries),
             "runtime": runtime_json(runtime_status(service, seen.workload.name, observed.autoscaler)),
+            "rollout": None if wanted.course is None else to_json(wanted.course.status),
         },
         value=service_status(evaluation.status, workload_exists=seen.running is not None),
     )
-    moments = (seen.template.result.again, observed.again)
+    moments = (seen.template.result.again, observed.again, None if wanted.course is None else wanted.course.again)
     again = min((moment for moment in moments if moment is not None), default=None)
     return assemble(
         evaluation,
         status=status,
         patches=(*seen.template.patches, *wanted.repairs, *wanted.remembered),
-        deletes=(*judged.cache.deletes, *seen.template.deletes, *former_plan(view, service)),
+        deletes=(*judged.cache.deletes, *seen.template.deletes, *wanted.former, *former_plan(view, service)),
         children=(*wanted.children, *seen.template.children),
         effects=(*observed.effects, *(_scaler_effects(view, seen, now) if evaluation.may_apply else ())),
         requeue_after=None if again is None else (again - now).total_seconds(),

@@ -121,8 +121,11 @@ def _condition(hpa: HorizontalPodAutoscaler, type_: str) -> tuple[ConditionStatu
 
 
 def _of_other_service(service: AIMService) -> tuple[object, ...]:
-    """Whether it demands a shared cache (SV-234)."""
-    return (service.deleting, service.metadata.generation, service.status.resolved_template)
+    """Whether it demands a shared cache (SV-234); of a new version beside a service also how it is doing (SV-342)."""
+    status, metadata = service.status, service.metadata
+    beside = metadata.labels.get(labels.COMPONENT) == labels.COMPONENT_CANDIDATE
+    health = (status.status, ready_words(status.conditions)) if beside else ()
+    return (service.deleting, metadata.generation, status.resolved_template, *health)
 
 
 def _leaving(obj: Resource) -> bool:
@@ -176,7 +179,7 @@ CONSUMED: Final = (
 )
 
 WRITTEN: Final = (
-    writes(SERVICES, Verb.PATCH),
+    writes(SERVICES, Verb.APPLY, Verb.PATCH, Verb.DELETE),
     writes(MODELS, Verb.CREATE),
     writes(TEMPLATES, Verb.CREATE, Verb.PATCH, Verb.DELETE),
     writes(TEMPLATE_CACHES, Verb.CREATE, Verb.PATCH, Verb.DELETE),

@@ -22,6 +22,7 @@ from .api.enums import ModelSourceType as ModelSourceType
 from .api.enums import Precision as Precision
 from .api.enums import ProfileType as ProfileType
 from .api.enums import ResolutionScope as ResolutionScope
+from .api.enums import RolloutPhase as RolloutPhase
 from .api.enums import TemplateScope as TemplateScope
 from .api.gateway_api import Gateway as Gateway
 from .api.gateway_api import HTTPRoute as HTTPRoute
@@ -53,6 +54,8 @@ from .api.service import MetricTarget as MetricTarget
 from .api.service import Overrides as Overrides
 from .api.service import PodMetric as PodMetric
 from .api.service import PodMetricSource as PodMetricSource
+from .api.service import Rollout as Rollout
+from .api.service import RolloutStatus as RolloutStatus
 from .api.service import RuntimeStatus as RuntimeStatus
 from .api.service import ScalingMetric as ScalingMetric
 from .api.service_template import AIMClusterServiceTemplate as AIMClusterServiceTemplate

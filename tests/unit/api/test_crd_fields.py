@@ -249,6 +249,8 @@ def test_shared_shapes(requirement: str, path: str) -> None:
 
 
 DEFAULTS: dict[str, object] = {
+    "spec.rollout.replicas": 1,
+    "spec.rollout.progressDeadline": "1h",
     "spec.caching.mode": "Shared",
     "spec.replicas": 1,
     "spec.autoScaling.metrics[].podmetric.metric.backend": "opentelemetry",

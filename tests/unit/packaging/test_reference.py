@@ -43,7 +43,7 @@ def test_there_is_a_page_for_each_kind() -> None:
         ),
         "- **`maxReplicas`** *int32*: Maximum number of replicas for autoscaling. At least 1.",
         "    - **`type`** *string*: Source of the metric. Required. One of `PodMetric`.",
-        "| `spec.model` | model is immutable | `self == oldSelf` |",
+        "| `spec.caching` | caching is immutable | `self == oldSelf` |",
         "| Status | `.status.status` |",
     ],
 )

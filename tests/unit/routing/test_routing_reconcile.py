@@ -10,6 +10,7 @@ from support.woken import woken
 
 from aim_domain import AimSettings
 from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_SERVICE, HTTP_ROUTE
+from aim_domain.naming import inference_service_name
 from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, HTTP_ROUTES, SERVICES
 from aim_routing.service import definition
 from controller_runtime import Category, Change, ClassifiedError, JsonObject, Key, Plan
@@ -136,6 +137,28 @@ def test_the_route_is_made_while_nothing_else_is_ready() -> None:
             }
         ],
     }
+
+
+@pytest.mark.spec("RT-240")
+@pytest.mark.parametrize(
+    ("stated", "rolls_out", "weights"),
+    [
+        ({"weight": 30, "candidate": "chat-next"}, True, [70, 30]),
+        ({"weight": 100, "candidate": "chat-next"}, True, [0, 100]),
+        ({"candidate": "chat-next"}, True, [None]),
+        ({"weight": 30}, True, [None]),
+        ({"weight": 30, "candidate": "chat-next"}, False, [None]),
+    ],
+)
+def test_a_rollout_divides_the_requests(stated: JsonObject, rolls_out: bool, weights: list[int | None]) -> None:
+    one = service({"enabled": True}, status={"rollout": stated})
+    if rolls_out:
+        one["spec"]["rollout"] = {"steps": [{"weight": 30}]}
+    (child,) = passes(cache(one, config({"gatewayRef": GATEWAY}))).children
+    [rule] = child.body["spec"]["rules"]
+    found = [(ref["name"], ref.get("weight")) for ref in rule["backendRefs"]]
+    beside = f"{inference_service_name('chat-next', 'ml-team')}-predictor"
+    assert found == list(zip((f"{ROUTE}-predictor", beside), weights, strict=False))
 
 
 @pytest.mark.spec("RT-142", "RT-170", "FW-370", "FW-371", "RT-P08", "FW-373", "RT-140")

@@ -1,166 +1,237 @@
-"""Pods of a service that something refuses or that a full cluster keeps waiting, and what the settings give them."""
+"""A new version beside the one that runs: steps, requests of people, what ends a rollout (serving.md section 14)."""
 
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.predictors import applied, predictor
-from support.serving import (
-    TEAM,
-    WORKLOAD,
-    aim_service,
-    condition_of,
-    config,
-    message_of,
-    model,
-    node,
-    overall,
-    plan_for,
-    pod_events,
-    predictor_pod,
-    serving_cache,
-    template,
-    template_cache,
-    workload,
-)
+from support.builders import condition, make
+from support.serving import TEAM, aim_service
 
-from aim_domain.pods.facts import POD_EVENTS
-from controller_runtime import FACT, JsonObject, Plan
-from controller_runtime.log.history.facts import fact_key
+from aim_domain import AIMService, RolloutPhase, RolloutStatus, labels
+from aim_domain.kinds import POD
+from aim_serving.rollout import (
+    Course,
+    Versions,
+    build_candidate,
+    candidate_name,
+    decide,
+    forget_request,
+    former_candidates,
+    is_candidate,
+    rolled_out,
+)
+from controller_runtime import JsonObject, to_json
+from controller_runtime.core import Pod
 from controller_runtime.testing import NOW
 
-SERVICE = aim_service()
-FULL = "0/1 nodes are available: 1 Insufficient amd.com/gpu"
-QUOTA = 'Error creating: pods "x-predictor-7d-abcde" is forbidden: failed quota: team: must specify limits.cpu'
-PODS = "InferenceServicePodsReady"
+STEPS = [{"weight": 10, "pause": "10m"}, {"weight": 50}]
+OLD, NEW = "old-digest", "new-digest"
+LATER = NOW + timedelta(minutes=10)
 
 
-def plan_with(*objects: JsonObject, ready: bool | None = None) -> Plan:
-    around = (
-        SERVICE,
-        template(),
-        model(),
-        node(),
-        template_cache("qwen3-lat-a04542d9"),
-        workload(SERVICE, ready=ready),
+def service(
+    status: RolloutStatus | None = None, annotation: str = "", steps: list[JsonObject] | None = None, **spec: Any
+) -> AIMService:
+    body = aim_service(
+        rollout={"steps": steps or STEPS}, **spec, status={} if status is None else {"rollout": to_json(status)}
     )
-    return plan_for(serving_cache(*around, *objects))
+    if annotation:
+        body["metadata"]["annotations"] = {labels.ANNOTATION_ROLLOUT: annotation}
+    return AIMService.model_validate(body)
 
 
-def of_revision(revision: str, pod: JsonObject, *, age: int = 0) -> JsonObject:
-    created = (NOW - timedelta(seconds=age)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    own = {**pod["metadata"]["labels"], "pod-template-hash": revision}
-    return {**pod, "metadata": {**pod["metadata"], "labels": own, "creationTimestamp": created}}
+def beside(status: str = "Running", version: str = NEW) -> AIMService:
+    """The AIMService of the new version."""
+    body = aim_service(candidate_name(service(), version))
+    ready = condition("Ready", status == "Running", "PodFailed", "its pod ends with code 1")
+    return AIMService.model_validate({**body, "status": {"status": status, "conditions": [ready]}})
 
 
-def former() -> JsonObject:
-    return of_revision("old", predictor_pod("Running", ready=True, name="old"), age=3600)
+def pod(version: str, *, ready: bool = True) -> Pod:
+    status = {"phase": "Running", "conditions": [condition("Ready", ready, "x")]}
+    return Pod.model_validate(
+        make(POD, f"p-{version}", namespace=TEAM, labels={"pod-template-hash": version}, status=status)
+    )
 
 
-@pytest.mark.spec("SV-322")
-@pytest.mark.parametrize("ready", [None, True])
-def test_a_rollout_without_a_spare_gpu_says_so_while_the_former_pod_serves(ready: bool | None) -> None:
-    new = of_revision("new", predictor_pod("Pending", name="new"))
-    plan = plan_with(former(), new, pod_events(SERVICE, new, ("FailedScheduling", FULL)), ready=ready)
-    assert condition_of(plan, PODS) == ("False", "FailedScheduling")
-    said = message_of(plan, PODS)
-    assert f"pod {TEAM}/new of the new revision" in said
-    assert "Insufficient amd.com/gpu" in said
-    assert f"pod {TEAM}/old of the former revision still serves" in said
-    assert "spec.deploymentStrategy.type to Recreate" in said
-    assert overall(plan) == "Starting"
+def course(
+    one: AIMService, candidate: AIMService | None = None, wanted: str = NEW, now: Any = NOW, **more: Any
+) -> Course:
+    assert one.spec.rollout is not None
+    known = {"adopted": OLD if wanted != OLD else wanted, "pods": (pod("former"),), **more}
+    return decide(one, one.spec.rollout, Versions(wanted=wanted, candidate=candidate, **known), now)
 
 
-@pytest.mark.spec("SV-322")
-@pytest.mark.parametrize("events", [[], [("Pulling", "pulling image")]])
-def test_a_rollout_that_goes_on_is_nothing_to_speak_of(events: list[tuple[str, str]]) -> None:
-    new = of_revision("new", predictor_pod("Pending", name="new"))
-    plan = plan_with(former(), new, pod_events(SERVICE, new, *events), ready=True)
-    assert condition_of(plan, PODS) == ("True", "PodsReady")
-    same = of_revision("old", predictor_pod("Pending", name="more"))
-    scaling = plan_with(former(), same, pod_events(SERVICE, same, ("FailedScheduling", FULL)), ready=True)
-    assert condition_of(scaling, PODS) == ("True", "PodsReady"), "another replica is no new revision"
+def told(found: Course) -> tuple[str, int | None, int | None, bool, bool]:
+    state = found.status
+    return (state.phase.value, state.step, state.weight, found.held, found.beside)
 
 
-def refusal(*, name: str = f"{WORKLOAD}-predictor-7d", reason: str = "FailedCreate") -> JsonObject:
-    """The fact that holds Events of ReplicaSets."""
-    uid = workload(SERVICE)["metadata"]["uid"]
-    about = f"{SERVICE['metadata']['uid']}/{uid}/replicasets"
-    where = fact_key("serving", POD_EVENTS.name, about)
-    reported = {"reason": reason, "message": QUOTA, "involvedObject": {"kind": "ReplicaSet", "name": name}}
-    return {
-        "apiVersion": FACT.api_version,
-        "kind": FACT.kind,
-        "metadata": {"namespace": where.namespace, "name": where.name, "uid": where.name},
-        "effect": POD_EVENTS.name,
-        "about": about,
-        "owner": {"part": "p", "name": "n", "uid": SERVICE["metadata"]["uid"]},
-        "observedAt": NOW.isoformat(),
-        "outcome": {"events": [{**reported, "lastTimestamp": NOW.isoformat()}]},
-    }
+def at(phase: RolloutPhase, **fields: Any) -> RolloutStatus:
+    known = {"revision": NEW, "running": OLD, "since": NOW, "candidate": candidate_name(service(), NEW)}
+    return RolloutStatus(phase=phase, **{**known, **fields})
 
 
-@pytest.mark.spec("SV-321")
-def test_what_refuses_the_pods_of_a_service_is_quoted() -> None:
-    unknown = plan_with()
-    (effect,) = [one for one in unknown.effects if one.kind == POD_EVENTS.name]
-    assert effect.params["selector"] == "involvedObject.kind=ReplicaSet,reason=FailedCreate"
-    assert condition_of(unknown, PODS) == ("False", "NoPods")
-    plan = plan_with(refusal())
-    assert condition_of(plan, PODS) == ("False", "FailedCreate")
-    assert "failed quota: team: must specify limits.cpu" in message_of(plan, PODS)
-    assert "abcde" not in message_of(plan, PODS), "the name of the pod is another with each attempt"
-    assert overall(plan) == "Pending"
-    assert condition_of(plan_with(refusal(name="another-predictor-7d")), PODS) == ("False", "NoPods")
+@pytest.mark.spec("SV-341")
+def test_what_runs_is_taken_as_it_is_when_a_service_gets_a_rollout() -> None:
+    found = course(service(), wanted=OLD)
+    assert told(found) == ("Complete", None, None, False, False)
+    assert (found.status.running, found.status.revision) == (OLD, OLD)
+    assert course(service(found.status), wanted=OLD).status == found.status, "and nothing is written again"
 
 
-@pytest.mark.spec("SV-321")
-def test_a_refused_rollout_says_that_the_former_pod_serves_and_a_ready_one_asks_nothing() -> None:
-    plan = plan_with(former(), refusal())
-    assert condition_of(plan, PODS) == ("False", "FailedCreate")
-    assert "of the former revision still serves" in message_of(plan, PODS)
-    assert not [one for one in plan_with(former(), ready=True).effects if one.kind == POD_EVENTS.name]
+@pytest.mark.spec("SV-340", "SV-342")
+def test_a_new_version_starts_beside_the_one_that_runs_and_gets_no_request_before_it_runs() -> None:
+    begun = course(service(RolloutStatus(phase=RolloutPhase.COMPLETE, revision=OLD, running=OLD)))
+    assert told(begun) == ("Preparing", None, None, True, True)
+    assert begun.again == NOW + timedelta(hours=1)
+    waiting = course(service(begun.status), beside("Starting"))
+    assert told(waiting) == ("Preparing", None, None, True, True)
+    assert "its pod ends with code 1" in (waiting.status.message or "")
+    assert told(course(service(begun.status), beside())) == ("Progressing", 1, 10, True, True)
 
 
-@pytest.mark.spec("SV-320", "CC-353")
+@pytest.mark.spec("SV-343")
+def test_a_step_lasts_as_long_as_it_says_and_one_without_a_pause_waits_for_a_person() -> None:
+    first = at(RolloutPhase.PROGRESSING, step=1, weight=10)
+    early = course(service(first), beside(), now=LATER - timedelta(seconds=1))
+    assert told(early) == ("Progressing", 1, 10, True, True)
+    assert early.again == LATER
+    second = course(service(first), beside(), now=LATER)
+    assert told(second) == ("Paused", 2, 50, True, True)
+    assert second.again is None
+    much_later = course(service(second.status), beside(), now=LATER + timedelta(days=9))
+    assert told(much_later) == ("Paused", 2, 50, True, True)
+
+
+@pytest.mark.spec("SV-343")
+def test_steps_whose_time_is_over_follow_each_other_from_now_on() -> None:
+    steps = [{"weight": 10, "pause": "0s"}, {"weight": 20, "pause": "1m"}, {"weight": 30, "pause": "1m"}]
+    found = course(service(at(RolloutPhase.PROGRESSING, step=1, weight=10), steps=steps), beside(), now=LATER)
+    assert told(found) == ("Progressing", 2, 20, True, True), "each step lasts its time, however late the pass is"
+
+
+@pytest.mark.spec("SV-344")
 @pytest.mark.parametrize(
-    ("own", "of_config", "expected"),
+    ("annotation", "found"),
     [
-        (None, None, None),
-        ({"type": "Recreate"}, None, {"type": "Recreate"}),
-        (None, {"type": "Recreate", "rollingUpdate": {"maxSurge": 0}}, {"type": "Recreate"}),
-        (
-            {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": "50%"}},
-            {"type": "Recreate"},
-            {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": "50%"}},
-        ),
-        ({"type": "RollingUpdate"}, {"type": "Recreate"}, {"type": "RollingUpdate"}),
+        ("continue", ("Promoting", None, 100, False, True)),
+        ("promote", ("Promoting", None, 100, False, True)),
+        ("abort", ("Aborted", None, None, True, True)),
+        ("retry", ("Paused", 2, 50, True, True)),
+        ("contine", ("Paused", 2, 50, True, True)),
     ],
 )
-def test_how_pods_are_replaced(own: Any, of_config: Any, expected: Any) -> None:
-    service = aim_service(**({"deploymentStrategy": own} if own else {}))
-    settings = [config(predictors={"deploymentStrategy": of_config})] if of_config else []
-    assert predictor(service, *settings).get("deploymentStrategy") == expected
+def test_a_person_decides_by_an_annotation(annotation: str, found: tuple[Any, ...]) -> None:
+    paused = at(RolloutPhase.PAUSED, step=2, weight=50)
+    decided = course(service(paused, annotation), beside())
+    assert told(decided) == found
+    one = rolled_out(service(paused, annotation), decided.status)
+    assert ("set one of continue, promote, abort, retry" in one.message) is (annotation == "contine")
 
 
-@pytest.mark.spec("SV-323", "CC-350", "CC-352")
-def test_pods_of_services_have_everything_that_the_settings_say() -> None:
-    settings = {
-        "resources": {"limits": {"cpu": "16"}},
-        "tolerations": [{"key": "dedicated", "operator": "Exists"}],
-        "nodeSelector": {"pool": "gpu"},
-        "priorityClassName": "low",
-        "serviceAccountName": "models",
-        "imagePullSecrets": [{"name": "added"}],
-        "annotations": {"a": "b"},
-        "securityContext": {"fsGroup": 7},
+@pytest.mark.spec("SV-344")
+def test_an_annotation_acts_once_and_is_removed_then() -> None:
+    steps = [{"weight": 10}, {"weight": 20}, {"weight": 30}]
+    first = at(RolloutPhase.PAUSED, step=1, weight=10)
+    second = course(service(first, "continue", steps), beside())
+    assert told(second) == ("Paused", 2, 20, True, True)
+    assert forget_request(service(first, "continue", steps)) == ()
+    [patch] = forget_request(service(second.status, "continue", steps))
+    assert patch.body == {"metadata": {"annotations": {labels.ANNOTATION_ROLLOUT: None}}}
+    assert told(course(service(second.status, "continue", steps), beside())) == told(second)
+    gone = course(service(second.status, "", steps), beside())
+    assert told(course(service(gone.status, "continue", steps), beside())) == ("Paused", 3, 30, True, True)
+    assert forget_request(service(first, "contine", steps)) == (), "a word that means nothing stays to be seen"
+
+
+@pytest.mark.spec("SV-345")
+def test_the_new_version_answers_alone_until_the_pods_of_the_service_are_replaced() -> None:
+    promoted = course(service(at(RolloutPhase.PAUSED, step=2, weight=50), "promote"), beside()).status
+    assert (promoted.running, promoted.former_pods) == (NEW, "former")
+    promoted = promoted.model_copy(update={"request": None})
+    for pods in ((pod("former"),), (pod("former"), pod("next")), (pod("next", ready=False),), ()):
+        assert told(course(service(promoted), beside(), pods=pods)) == ("Promoting", None, 100, False, True)
+    lost = course(service(promoted), beside("Failed"), pods=(pod("former"),))
+    assert told(lost) == ("Promoting", None, None, False, True), "requests go where pods are"
+    done = course(service(promoted), beside(), pods=(pod("next"),))
+    assert told(done) == ("Draining", None, None, False, True)
+    assert told(course(service(done.status), beside(), now=NOW + timedelta(seconds=29)))[0] == "Draining"
+    over = course(service(done.status), beside(), now=NOW + timedelta(seconds=30))
+    assert told(over) == ("Complete", None, None, False, False)
+    assert over.status.candidate is None
+    assert told(course(service(promoted), beside(), pods=(), at_zero=True))[0] == "Draining"
+
+
+@pytest.mark.spec("SV-346")
+@pytest.mark.parametrize("phase", [RolloutPhase.PROGRESSING, RolloutPhase.PAUSED])
+@pytest.mark.parametrize("health", ["Failed", "Degraded", "Starting", None])
+def test_a_new_version_that_stops_running_ends_the_rollout(phase: RolloutPhase, health: str | None) -> None:
+    state = at(phase, step=1, weight=10)
+    found = course(service(state), None if health is None else beside(health))
+    assert told(found) == ("Aborted", None, None, True, True)
+    one = rolled_out(service(state), found.status)
+    assert (one.status, one.reason) == ("False", "RolloutAborted")
+    assert "no longer runs" in one.message
+    assert one.message.endswith(f"kubectl annotate aimservice qwen-chat -n {TEAM} {labels.ANNOTATION_ROLLOUT}=retry")
+
+
+@pytest.mark.spec("SV-346")
+def test_a_new_version_that_fails_or_takes_too_long_gets_no_request() -> None:
+    preparing = at(RolloutPhase.PREPARING)
+    assert told(course(service(preparing), beside("Failed"))) == ("Aborted", None, None, True, True)
+    late = course(service(preparing), beside("Starting"), now=NOW + timedelta(hours=1))
+    assert told(late) == ("Aborted", None, None, True, True)
+    assert "does not run after 1h" in (late.status.message or "")
+
+
+@pytest.mark.spec("SV-346")
+def test_what_was_aborted_ends_after_its_last_answers_and_stays_so_until_it_is_asked_for_again() -> None:
+    aborted = at(RolloutPhase.ABORTED, message="x")
+    over = course(service(aborted), beside(), now=NOW + timedelta(seconds=30))
+    assert told(over) == ("Aborted", None, None, True, False)
+    assert over.status.candidate is None
+    assert told(course(service(over.status), None, now=LATER)) == ("Aborted", None, None, True, False)
+    assert told(course(service(over.status, "retry"), None)) == ("Preparing", None, None, True, True)
+
+
+@pytest.mark.spec("SV-347")
+def test_a_third_version_begins_anew_and_the_former_one_again_ends_it() -> None:
+    state = at(RolloutPhase.PAUSED, step=2, weight=50)
+    third = course(service(state), beside(version="third"), wanted="third")
+    assert told(third) == ("Progressing", 1, 10, True, True)
+    assert third.status.candidate == candidate_name(service(), "third")
+    back = course(service(state), None, wanted=OLD)
+    assert told(back) == ("Complete", None, None, False, False)
+    unknown = course(service(state), beside(), wanted="")
+    assert told(unknown) == ("Paused", 2, 50, True, True), "while the version is not known nothing changes"
+
+
+@pytest.mark.spec("SV-342")
+def test_the_new_version_has_neither_route_nor_autoscaler_nor_rollout() -> None:
+    scaled: dict[str, Any] = {
+        "minReplicas": 2,
+        "maxReplicas": 4,
+        "routing": {"enabled": True},
+        "env": [{"name": "A", "value": "1"}],
     }
-    service = aim_service(priorityClassName="high", imagePullSecrets=[{"name": "own"}])
-    found = predictor(service, config(predictors=settings))
-    assert found["containers"][0]["resources"]["limits"]["cpu"] == "16"
-    assert found["tolerations"] == settings["tolerations"]
-    assert (found["nodeSelector"], found["annotations"]) == ({"pool": "gpu"}, {"a": "b"})
-    assert (found["priorityClassName"], found["serviceAccountName"]) == ("high", "models")
-    assert [one["name"] for one in found["imagePullSecrets"]] == ["own", "added"]
-    assert found["securityContext"]["fsGroup"] == 7
-    assert applied(service)["spec"]["predictor"].keys().isdisjoint({"nodeSelector", "annotations", "tolerations"})
+    one = service(**scaled)
+    assert one.spec.rollout is not None
+    child = build_candidate(one, one.spec.rollout, NEW)
+    assert child.owned
+    spec = child.body["spec"]
+    assert (spec["replicas"], spec["routing"], spec["env"]) == (1, {"enabled": False}, [{"name": "A", "value": "1"}])
+    assert spec.keys().isdisjoint({"rollout", "minReplicas", "maxReplicas", "autoScaling"})
+    assert child.name == candidate_name(one, NEW) != candidate_name(one, OLD)
+
+
+@pytest.mark.spec("SV-342")
+def test_only_what_was_made_for_a_version_is_removed() -> None:
+    mine, stranger = beside(), beside(version="x")
+    assert [one.name for one in former_candidates([mine, stranger], mine.name)] == [stranger.name]
+    owned = {"ownerReferences": [{"uid": service().uid, "controller": True, "kind": "AIMService", "name": "chat"}]}
+    marked = {**owned, "labels": {labels.COMPONENT: labels.COMPONENT_CANDIDATE}}
+    for metadata, made in ((owned, False), (marked, True), ({"labels": marked["labels"]}, False)):
+        body = to_json(mine)
+        body["metadata"] |= metadata
+        assert is_candidate(AIMService.model_validate(body), service()) is made

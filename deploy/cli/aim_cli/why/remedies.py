@@ -92,6 +92,14 @@ REMEDIES: Final[Mapping[str, str]] = MappingProxyType(
         "NoController": "see whether a controller serves the class: kubectl get gatewayclasses",
         "Paused": f"resume reconciliation: kubectl annotate {{what}} {labels.ANNOTATION_PAUSED}-",
         "DryRun": f"have the plan carried out: kubectl annotate {{what}} {labels.ANNOTATION_DRY_RUN}-",
+        "RolloutPreparing": "wait until the new version runs: kubectl get {what} -w",
+        "RolloutProgressing": "wait for the end of the step: kubectl get {what} -w",
+        "RolloutPaused": f"go on with the next step: kubectl annotate {{what}} {labels.ANNOTATION_ROLLOUT}=continue",
+        "RolloutPromoting": "wait until its pods are replaced: kubectl get {what} -w",
+        "RolloutDraining": "wait half a minute: kubectl get {what} -w",
+        "RolloutAborted": (
+            f"correct the spec, or try again: kubectl annotate {{what}} {labels.ANNOTATION_ROLLOUT}=retry"
+        ),
         "WaitingForEviction": "wait for what is being deleted: kubectl get aimartifacts -A",
         "NoStatus": _SEE_SERVICES,
     }

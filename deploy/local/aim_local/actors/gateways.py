@@ -70,13 +70,23 @@ def route_parents(
 
 def is_served(route: JsonObject) -> bool:
     """Whether some Gateway accepted the route as it is now."""
+    return "True" in _decisions(route)
+
+
+def is_undecided(route: JsonObject) -> bool:
+    """Whether no Gateway has said anything of the route as it is now: proxies serve what they had until one does."""
+    return not _decisions(route)
+
+
+def _decisions(route: JsonObject) -> list[str]:
     generation = route["metadata"].get("generation", 1)
     entries = (route.get("status") or {}).get("parents") or ()
-    return any(
-        one["type"] == "Accepted" and one["status"] == "True" and one.get("observedGeneration", 0) >= generation
+    return [
+        one["status"]
         for entry in entries
         for one in entry.get("conditions") or ()
-    )
+        if one["type"] == "Accepted" and one.get("observedGeneration", 0) >= generation
+    ]
 
 
 def _parents(route: JsonObject) -> list[JsonObject]:

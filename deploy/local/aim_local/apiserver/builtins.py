@@ -470,6 +470,13 @@ def _policy_types() -> Iterator[ResourceType]:
     yield _type(rbac, "v1", "ClusterRoleBinding", namespaced=False)
     yield _type("storage.k8s.io", "v1", "StorageClass", plural="storageclasses", namespaced=False, short="sc")
     yield _type("scheduling.k8s.io", "v1", "PriorityClass", plural="priorityclasses", namespaced=False, short="pc")
+    # Stored, and not asked: no request of the simulated cluster is admitted by them.
+    admission = "admissionregistration.k8s.io"
+    yield _type(
+        admission, "v1", "ValidatingAdmissionPolicy",
+        plural="validatingadmissionpolicies", namespaced=False, status=True, generation=True,
+    )  # fmt: skip
+    yield _type(admission, "v1", "ValidatingAdmissionPolicyBinding", namespaced=False, generation=True)
     yield _type("networking.k8s.io", "v1", "NetworkPolicy", plural="networkpolicies", short="netpol", generation=True)
     yield _type("policy", "v1", "PodDisruptionBudget", short="pdb", status=True, generation=True)
     yield _type(

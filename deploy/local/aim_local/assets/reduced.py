@@ -68,6 +68,8 @@ _BUILTIN_KINDS: Final = frozenset(
         ("", "v1", "Secret"),
         ("", "v1", "Service"),
         ("", "v1", "ServiceAccount"),
+        ("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy"),
+        ("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding"),
         ("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
         ("apps", "v1", "Deployment"),
         ("apps", "v1", "ReplicaSet"),

@@ -13,7 +13,7 @@ from starlette.routing import Route
 from yarl import URL
 
 from aim_domain.kinds import HTTP_ROUTE
-from aim_local.actors.gateways import is_served
+from aim_local.actors.gateways import is_served, is_undecided
 from aim_local.actors.objects import SERVICE
 from aim_local.actors.runtime import Informer
 from aim_local.gateway.routes import RouteTable, Target, routes_of
@@ -44,8 +44,10 @@ async def gateway(client: KubeClient, engine_url: str, port: int = 0) -> AsyncIt
     routes, services, table = Informer(client, HTTP_ROUTE), Informer(client, SERVICE), RouteTable()
 
     def follow(key: Key, route: JsonObject) -> None:
-        served = routes.get(key) is not None and is_served(route)
-        table.put(key, routes_of(route) if served else ())
+        there = routes.get(key) is not None
+        if there and is_undecided(route):
+            return
+        table.put(key, routes_of(route) if there and is_served(route) else ())
 
     routes.listen(follow)
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS)

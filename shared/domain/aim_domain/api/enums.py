@@ -78,6 +78,18 @@ class CachingMode(OpenEnum):
 _DEDICATED_MODES: Final = frozenset({CachingMode.DEDICATED, CachingMode.NEVER})
 
 
+class RolloutPhase(OpenEnum):
+    """How far a rollout is."""
+
+    PREPARING = "Preparing"
+    PROGRESSING = "Progressing"
+    PAUSED = "Paused"
+    PROMOTING = "Promoting"
+    DRAINING = "Draining"
+    COMPLETE = "Complete"
+    ABORTED = "Aborted"
+
+
 class TemplateScope(OpenEnum):
     """Which of the two template kinds a cache belongs to."""
 

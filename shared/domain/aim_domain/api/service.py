@@ -13,6 +13,7 @@ from aim_domain.api.enums import (
     MetricSourceType,
     MetricTargetType,
     Precision,
+    RolloutPhase,
 )
 from aim_domain.api.own import AGE, STATUS, Column, OwnResource, Scale
 from aim_domain.api.pod_settings import DeploymentStrategy
@@ -30,9 +31,11 @@ from controller_runtime import (
     Items,
     Schema,
     StatusValue,
+    Time,
     immutable,
 )
 from controller_runtime.core import EnvList, PullSecrets, ResourceRequirements
+from controller_runtime.duration import LONGEST_TEXT, UNSIGNED_PATTERN
 
 SERVICE_STATUS: Final = Schema(
     defaulted=True,
@@ -70,7 +73,6 @@ class ServiceModel(ApiModel):
                 "[has(self.name), has(self.image), has(self.custom)].filter(given, given).size() == 1",
                 "exactly one of name, image and custom is required",
             ),
-            *immutable("model").rules,  # CEL-11
         )
     )
 
@@ -162,6 +164,26 @@ class Overrides(ApiModel):
     """Hardware requirements that replace those of the template."""
 
 
+class RolloutStep(ApiModel):
+    """A share of the requests for the new version, and how long it lasts."""
+
+    weight: Annotated[Int32, REQUIRED, Schema(minimum=1, maximum=100)] = 1
+    """Percentage of the requests that the new version answers."""
+    pause: Annotated[str | None, Schema(pattern=UNSIGNED_PATTERN, max_length=LONGEST_TEXT)] = None
+    """How long the step lasts; when absent, until the rollout is continued by annotation."""
+
+
+class Rollout(ApiModel):
+    """How a new version of the service replaces the one that runs: beside it, by shares of the requests."""
+
+    steps: Annotated[Items[RolloutStep], REQUIRED, Schema(min_items=1, max_items=16)] = ()
+    """Steps in their order; behind the last one the new version replaces the old one."""
+    replicas: Annotated[Int32, DEFAULTED, Schema(minimum=1)] = 1
+    """Replicas of the new version until it replaces the old one."""
+    progress_deadline: Annotated[str, DEFAULTED, Schema(pattern=UNSIGNED_PATTERN, max_length=LONGEST_TEXT)] = "1h"
+    """How long the new version may take until it runs; after that the rollout is aborted."""
+
+
 _SHARED_IN_EFFECT: Final = "['Shared', 'Always', 'Auto']"
 # CEL-16: adding or removing `caching` may not change the mode in effect; an absent mode is defaulted before.
 _CACHING_KEPT: Final = CelRule(
@@ -177,17 +199,25 @@ _MODEL_GIVEN: Final = (  # CEL-17
     CelRule("has(self.model) || has(self.profile)", "model is required", field_path=".model"),
     CelRule("has(self.model) || !has(oldSelf.model)", "model is immutable: it cannot be removed", field_path=".model"),
 )
+_KEPT_WITHOUT_ROLLOUT: Final = tuple(
+    CelRule(
+        f"has(self.rollout) || !has(self.{name}) || !has(oldSelf.{name}) || self.{name} == oldSelf.{name}",
+        f"{name} is immutable without a rollout",
+        field_path=f".{name}",
+    )
+    for name in ("model", "template")  # CEL-11, CEL-13
+)
 
 
 class AIMServiceSpec(ApiModel):
     """Which model to serve, and how."""
 
-    schema_info: ClassVar[Schema] = Schema(rules=(_CACHING_KEPT, *_MODEL_GIVEN))
+    schema_info: ClassVar[Schema] = Schema(rules=(_CACHING_KEPT, *_MODEL_GIVEN, *_KEPT_WITHOUT_ROLLOUT))
 
     model: ServiceModel = ServiceModel()
-    """The model to serve; immutable."""
-    template: Annotated[ServiceTemplateRef | None, immutable("template")] = None  # CEL-13
-    """The service template to use; immutable once set."""
+    """The model to serve; immutable without a rollout."""
+    template: ServiceTemplateRef | None = None
+    """The service template to use; immutable once set, without a rollout."""
     caching: Annotated[Caching | None, immutable("caching")] = None  # CEL-14
     """How weights are cached; defaults to Shared; immutable."""
     cache_model: bool | None = None
@@ -220,6 +250,8 @@ class AIMServiceSpec(ApiModel):
     """PriorityClass of the serving pods."""
     deployment_strategy: DeploymentStrategy | None = None
     """How pods are replaced when the service changes; Recreate needs no spare GPU."""
+    rollout: Rollout | None = None
+    """How a new version replaces the one that runs; by default all pods are replaced at once."""
     profile: FreeObject | None = None
     """Kept for the Go operator; this release serves no profiles, and reports the field."""
     profile_overrides: FreeObject | None = None
@@ -267,6 +299,31 @@ class RuntimeStatus(ApiModel):
     """Label selector of the serving pods, for the scale subresource."""
 
 
+class RolloutStatus(ApiModel):
+    """Observed state of the rollout."""
+
+    phase: RolloutPhase = RolloutPhase.COMPLETE
+    """How far the rollout is: Preparing, Progressing, Paused, Promoting, Draining, Complete or Aborted."""
+    revision: str = ""
+    """Digest of the version that is rolled out."""
+    running: str = ""
+    """Digest of the version that the InferenceService of this service runs."""
+    step: Int32 | None = None
+    """Number of the present step, from 1."""
+    weight: Int32 | None = None
+    """Percentage of the requests that the new version answers."""
+    since: Time | None = None
+    """When the phase or the step began."""
+    candidate: str | None = None
+    """AIMService of the new version."""
+    former_pods: str | None = None
+    """The pod-template-hash of the pods that are replaced."""
+    request: str | None = None
+    """What an annotation asked for, as long as it is there."""
+    message: str | None = None
+    """What the rollout waits for, or why it was aborted."""
+
+
 class AIMServiceStatus(ApiModel):
     """Observed state of the service."""
 
@@ -288,6 +345,8 @@ class AIMServiceStatus(ApiModel):
     """Template cache of the service."""
     runtime: RuntimeStatus | None = None
     """Observed replicas."""
+    rollout: RolloutStatus | None = None
+    """Observed state of the rollout."""
 
 
 class AIMService(OwnResource):
