@@ -80,13 +80,14 @@ CONDITIONS: Final[Mapping[str, str]] = {
     "Reconciled": "false while another client overwrites fields, or after the object held its service",
     "HTTPRouteReconciled": "the same, of the route",
     "DryRun": "the annotation `dry-run` is set: nothing is written",
+    "RolledOut": "whether the version runs that the service asks for; only with `rollout`",
     "AutoscalingInEffect": "false where autoscaling has no `maxReplicas` and so can change nothing",
     "ReplicasInEffect": "false where `spec.replicas` was changed while autoscaling decides",
 }
 """When each condition is true."""
 
 EXTRA: Final[Mapping[str, tuple[str, ...]]] = {
-    "AIMService": ("HTTPRouteReconciled", "AutoscalingInEffect", "DryRun", "ReplicasInEffect"),
+    "AIMService": ("HTTPRouteReconciled", "AutoscalingInEffect", "DryRun", "ReplicasInEffect", "RolledOut"),
     "AIMServiceTemplate": ("Discovered", "CacheReady"),
     "AIMClusterServiceTemplate": ("Discovered",),
     "AIMArtifact": ("DownloadComplete", "ModelIdKnown"),
