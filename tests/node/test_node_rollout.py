@@ -62,8 +62,14 @@ async def test_a_version_takes_over_behind_a_real_gateway_while_serving_is_kille
             await asking
         assert counted.total() > 20
         assert counted[""] == 0, counted
-        [pod_left] = await node.objects("pods", "-n", namespace, "-l", "serving.kserve.io/inferenceservice")
-        assert pod_left["spec"]["containers"][0]["image"].endswith("0.8.5")
+        [workload] = await node.objects("inferenceservices", "-n", namespace)
+        own = f"serving.kserve.io/inferenceservice={workload['metadata']['name']}"
+        images = {
+            one["spec"]["containers"][0]["image"]
+            for one in await node.objects("pods", "-n", namespace, "-l", own)
+            if "deletionTimestamp" not in one["metadata"]
+        }
+        assert images == {f"{QWEN}:0.8.5"}
 
 
 async def divided(node: OnNode, route: str) -> None:

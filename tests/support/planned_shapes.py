@@ -18,6 +18,7 @@ _LONGEST_LABEL: Final = 63
 
 _NOBODY: Final = ""
 _OWNERS: Final[Mapping[str, set[str]]] = {
+    "AIMService": {"AIMService"},
     "InferenceService": {"AIMService"},
     "HTTPRoute": {"AIMService"},
     "AIMModel": {_NOBODY},

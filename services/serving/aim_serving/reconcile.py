@@ -269,6 +269,9 @@ def _roll_out(
     rollout, stored = service.spec.rollout, service.status.rollout
     if rollout is None and stored is None:
         return wanted
+    if seen.workload.unreadable is not None:
+        # Whether there is an InferenceService is not known: what the status says of the rollout stays.
+        return wanted if stored is None else replace(wanted, course=Course(stored, held=True))
     owned = view.select(SERVICES_BY_OWNER, scoped(service.namespace, service.uid)).items
     beside = tuple(one for one in owned if is_candidate(one, service))
     if rollout is None or seen.running is None:
@@ -283,7 +286,7 @@ def _roll_out(
         copy=None if course.held else wanted.copy,
         workload=None if course.held else wanted.workload,
         # With another spec, whose version is not known yet, the one of the former spec stays as it is.
-        candidate=build_candidate(service, rollout, state.revision)
+        candidate=build_candidate(service, rollout, state.revision, seen.config.spec.label_propagation)
         if course.beside and versions.wanted == state.revision
         else None,
         former=former_candidates(beside, state.candidate),

@@ -9,6 +9,7 @@ from typing import Final
 from aim_domain import (
     AIMService,
     InferenceService,
+    LabelPropagation,
     Rollout,
     RolloutPhase,
     RolloutStatus,
@@ -40,10 +41,6 @@ ROLLED_OUT: Final = "RolledOut"
 _WHOLE: Final = 100
 _DRAIN: Final = timedelta(seconds=30)
 """How long a version lives on that gets no request any more: its answers end, and gateways follow their routes."""
-
-
-_OVER: Final = (RolloutPhase.COMPLETE, RolloutPhase.PROMOTING, RolloutPhase.DRAINING)
-"""Phases in which the InferenceService has the version of the status already."""
 
 
 class Request(StrEnum):
@@ -105,7 +102,7 @@ def decide(service: AIMService, rollout: Rollout, versions: Versions, now: datet
         return Course(before, held=True, beside=before.candidate is not None)
     if before.running == versions.wanted:
         return _without_change(before, versions, now)
-    if before.revision != versions.wanted or before.phase in _OVER:
+    if before.revision != versions.wanted:
         return _prepared(_begun(service, before, versions, now), rollout, versions, now)
     if before.phase is RolloutPhase.ABORTED:
         if request != Request.RETRY:
@@ -283,7 +280,9 @@ def candidate_name(service: AIMService, version: str) -> str:
     return derive_name([service.name, "next"], [service.namespace, version])
 
 
-def build_candidate(service: AIMService, rollout: Rollout, version: str) -> Child:
+def build_candidate(
+    service: AIMService, rollout: Rollout, version: str, propagation: LabelPropagation | None = None
+) -> Child:
     """The AIMService of the new version: without a route and an autoscaler of its own."""
     own = {labels.COMPONENT: labels.COMPONENT_CANDIDATE}
     left_out = ("rollout", "routing", "minReplicas", "maxReplicas", "autoScaling")
@@ -291,7 +290,7 @@ def build_candidate(service: AIMService, rollout: Rollout, version: str) -> Chil
     metadata = {
         "name": candidate_name(service, version),
         "namespace": service.namespace,
-        "labels": child_labels(own, parent=service, controller="service", propagation=None),
+        "labels": child_labels(own, parent=service, controller="service", propagation=propagation),
     }
     body = kind_of(
         {"metadata": metadata, "spec": {**spec, "replicas": rollout.replicas, "routing": {"enabled": False}}},

@@ -18,6 +18,7 @@ from support.serving import (
     workload,
 )
 
+from aim_domain.parts import SERVICES
 from controller_runtime import JsonObject
 
 AIM_ID = "meta-llama/Llama-3-8B"
@@ -89,3 +90,17 @@ def test_a_profile_that_can_not_be_used() -> None:
     assert condition_of(plan, "InferenceServiceReady") == ("False", "InvalidCustomProfile")
     assert overall(plan) == "Failed"
     assert children_of(plan, "InferenceService") == []
+
+
+@pytest.mark.spec("SV-340", "SV-268")
+def test_a_profile_stays_under_the_pods_that_a_rollout_keeps() -> None:
+    def kept(*env: JsonObject, status: JsonObject | None = None) -> JsonObject:
+        steps = {"steps": [{"weight": 10}]}
+        return aim_service(template={"name": "qwen3-lat"}, rollout=steps, env=list(env), status=status)
+
+    cache = living(kept(), custom(cluster=True), model(), template_cache("c", scope="Cluster"))
+    run(cache)
+    first = plan_for(cache)
+    cache.put(SERVICES, kept({"name": "A", "value": "1"}, status=first.status))
+    plan = plan_for(cache)
+    assert [one.body["kind"] for one in plan.children] == ["AIMService"]

@@ -4,11 +4,25 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.builders import condition, make
-from support.serving import TEAM, aim_service
+from support.builders import condition, make, owner
+from support.serving import (
+    TEAM,
+    aim_service,
+    children_of,
+    condition_of,
+    config,
+    model,
+    node,
+    plan_for,
+    serving_cache,
+    template,
+    template_cache,
+    workload,
+)
 
 from aim_domain import AIMService, RolloutPhase, RolloutStatus, labels
-from aim_domain.kinds import POD
+from aim_domain.kinds import NAMESPACE, POD
+from aim_domain.parts import INFERENCE_SERVICES, TEMPLATE_CACHES, TEMPLATES
 from aim_serving.rollout import (
     Course,
     Versions,
@@ -20,11 +34,12 @@ from aim_serving.rollout import (
     is_candidate,
     rolled_out,
 )
-from controller_runtime import JsonObject, to_json
+from controller_runtime import JsonObject, Plan, to_json
 from controller_runtime.core import Pod
-from controller_runtime.testing import NOW
+from controller_runtime.testing import NOW, BuiltCache
 
 STEPS = [{"weight": 10, "pause": "10m"}, {"weight": 50}]
+USUAL = "qwen3-lat-a04542d9"
 OLD, NEW = "old-digest", "new-digest"
 LATER = NOW + timedelta(minutes=10)
 
@@ -235,3 +250,83 @@ def test_only_what_was_made_for_a_version_is_removed() -> None:
         body = to_json(mine)
         body["metadata"] |= metadata
         assert is_candidate(AIMService.model_validate(body), service()) is made
+
+
+# Whole passes
+
+
+ROLLOUT: JsonObject = {"steps": [{"weight": 10}]}
+
+
+def cached(one: JsonObject, *objects: JsonObject) -> BuiltCache:
+    return serving_cache(one, template(), model(), node(), make(NAMESPACE, TEAM), template_cache(USUAL), *objects)
+
+
+def with_status(plan: Plan, **spec: Any) -> JsonObject:
+    """The service as the pass has left it, with another spec."""
+    assert plan.status is not None
+    return aim_service(model={"name": "qwen"}, rollout=ROLLOUT, status=plan.status, **spec)
+
+
+def adopted() -> tuple[JsonObject, JsonObject, Plan]:
+    """A service that runs, its InferenceService with its label, and the first pass with a rollout."""
+    one = aim_service(model={"name": "qwen"}, rollout=ROLLOUT)
+    running = workload(one, ready=True)
+    running["metadata"]["labels"] = {labels.TEMPLATE: "qwen3-lat"}
+    return one, running, plan_for(cached(one, running))
+
+
+@pytest.mark.spec("SV-340", "SV-341")
+def test_without_a_rollout_nothing_is_read_or_reported_and_with_one_what_runs_is_kept_as_it_is() -> None:
+    plain = aim_service(model={"name": "qwen"})
+    without = plan_for(cached(plain, workload(plain, ready=True)))
+    assert without.status is not None
+    assert "rollout" not in without.status
+    assert condition_of(without, "RolledOut") is None
+    _, _, first = adopted()
+    assert first.status is not None
+    assert first.status["rollout"]["phase"] == "Complete"
+    assert condition_of(first, "RolledOut") == ("True", "RolloutComplete")
+    assert [one["metadata"] for one in children_of(first, "InferenceService")] == [
+        one["metadata"] for one in children_of(without, "InferenceService")
+    ], "adding a rollout changes no InferenceService"
+
+
+@pytest.mark.spec("SV-340", "SV-342")
+def test_a_change_of_the_pods_goes_to_a_service_beside_it_and_replicas_do_not() -> None:
+    _, running, first = adopted()
+    scaled = plan_for(cached(with_status(first, replicas=3), running))
+    assert children_of(scaled, "AIMService") == []
+    assert children_of(scaled, "InferenceService")[0]["spec"]["predictor"]["minReplicas"] == 3
+    changed = with_status(first, env=[{"name": "A", "value": "1"}])
+    plan = plan_for(cached(changed, running))
+    assert children_of(plan, "InferenceService") == [], "it stays as it is"
+    [candidate] = children_of(plan, "AIMService")
+    assert candidate["spec"]["env"] == [{"name": "A", "value": "1"}]
+    assert condition_of(plan, "RolledOut") == ("False", "RolloutPreparing")
+    labelled = {**changed, "metadata": {**changed["metadata"], "labels": {"team": "a"}}}
+    settings = config(labelPropagation={"enabled": True, "match": ["team"]})
+    [inherited] = children_of(plan_for(cached(labelled, running, settings)), "AIMService")
+    assert inherited["metadata"]["labels"]["team"] == "a"
+
+
+@pytest.mark.spec("SV-340", "SV-341")
+def test_what_is_not_known_ends_no_rollout() -> None:
+    _, running, first = adopted()
+    begun = plan_for(cached(with_status(first, env=[{"name": "A", "value": "1"}]), running))
+    one = with_status(begun, env=[{"name": "A", "value": "1"}])
+    assert begun.status is not None
+    beside_it = {**aim_service(begun.status["rollout"]["candidate"]), "status": {"status": "Starting"}}
+    beside_it["metadata"]["labels"] = {labels.COMPONENT: labels.COMPONENT_CANDIDATE}
+    beside_it["metadata"]["ownerReferences"] = [owner(one)]
+    for part in (INFERENCE_SERVICES, TEMPLATES, TEMPLATE_CACHES):
+        known = cached(one, *([] if part is INFERENCE_SERVICES else [running]), beside_it)
+        known.make_stale(part)
+        plan = plan_for(known)
+        assert plan.status is not None
+        assert plan.status["rollout"]["phase"] == "Preparing", part
+        assert (plan.deletes, children_of(plan, "InferenceService")) == ((), []), part
+    gone = plan_for(cached(aim_service(model={"name": "qwen"}, status=begun.status), running, beside_it))
+    assert [delete.name for delete in gone.deletes] == [beside_it["metadata"]["name"]], "the rollout was removed"
+    assert gone.status is not None
+    assert "rollout" not in gone.status
