@@ -2,12 +2,16 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import aiohttp
 import pytest
+from aiohttp import web
 from support.stack import OWN, Platform, status_of
 
 from aim_local.actors.gateways import is_served
+from aim_local.ports import HOST
 from controller_runtime import JsonObject
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -123,3 +127,46 @@ async def test_a_version_that_does_not_run_gets_no_request_and_the_former_one_is
     refused = await platform.api.merge(path, {"spec": {"rollout": None, "model": {"image": BROKEN}}})
     assert (refused.status, "model is immutable without a rollout" in refused.message) == (422, True)
     await platform.api.delete(path)
+
+
+@asynccontextmanager
+async def prometheus(answer: list[str]) -> AsyncIterator[str]:
+    """What plays Prometheus, whose answers are checked against a real one in tests/alerts; its URL."""
+
+    async def query(request: web.Request) -> web.Response:
+        assert request.query["query"].startswith("errors{")
+        samples = [{"metric": {}, "value": [0, one]} for one in answer]
+        return web.json_response({"status": "success", "data": {"resultType": "vector", "result": samples}})
+
+    application = web.Application()
+    application.router.add_get("/api/v1/query", query)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, HOST, 0).start()
+        yield f"http://{HOST}:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+
+
+@pytest.mark.spec("SV-349")
+async def test_a_check_of_prometheus_ends_a_rollout(platform: Platform) -> None:
+    team, answer = "rolled-by-checks", ["0.01"]
+    default = f"{OWN}/aimclusterruntimeconfigs/default"
+    async with prometheus(answer) as url:
+        check = {"name": "errors", "query": 'errors{namespace="$namespace"}', "max": "0.05"}
+        stated = {"spec": {"rollouts": {"prometheusUrl": url, "checks": [check]}}}
+        assert (await platform.api.merge(default, stated)).status == 200
+        try:
+            path = await served(platform, team, [{"weight": 20, "pause": "1s"}, {"weight": 50}])
+            answer[:] = ["0.5"]
+            await platform.api.merge(path, {"spec": {"model": {"image": NEW}}})
+            aborted = await platform.until(path, lambda one: phase(one) == ("Aborted", None))
+            said = aborted["status"]["rollout"]["message"]
+            assert said == "check errors is 0.5, above 0.05 while the new version answered 20 %"
+            answer[:] = ["0.01"]
+            await platform.api.merge(path, {"metadata": {"annotations": {"aim.eai.amd.com/rollout": "retry"}}})
+            await platform.until(path, lambda one: phase(one) == ("Paused", 50))
+        finally:
+            await platform.api.merge(default, {"spec": {"rollouts": None}})
+        await platform.api.delete(path)

@@ -62,6 +62,11 @@ class Prometheus:
         self._session = session
         self._folder = folder
 
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return self._url
+
     async def scrape(self, targets: Mapping[str, str]) -> None:
         """From now on scrape these and no others."""
         await asyncio.to_thread(_write_targets, self._folder, targets)

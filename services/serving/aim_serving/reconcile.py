@@ -49,6 +49,7 @@ from aim_serving.rollout import (
     rolled_out,
     runs_as_wanted,
 )
+from aim_serving.rollout_checks import read_checks
 from aim_serving.status import (
     Beginning,
     cache_json,
@@ -148,6 +149,7 @@ class WantedChildren:
         candidate: the AIMService of a new version that is rolled out.
         former: candidates of versions that are not.
         course: of the rollout; ``None`` without one.
+        checks: what is to be read about the new version.
     """
 
     inputs: tuple[Child, ...]
@@ -158,6 +160,7 @@ class WantedChildren:
     candidate: Child | None = None
     former: tuple[Delete, ...] = ()
     course: Course | None = None
+    checks: tuple[Effect, ...] = ()
 
     @property
     def children(self) -> tuple[Child, ...]:
@@ -276,7 +279,8 @@ def _roll_out(
     beside = tuple(one for one in owned if is_candidate(one, service))
     if rollout is None or seen.running is None:
         return replace(wanted, former=former_candidates(beside, None))
-    versions = _versions(view, service, seen, wanted, beside)
+    checked = read_checks(view, service, stored)
+    versions = replace(_versions(view, service, seen, wanted, beside), exceeded=checked.exceeded, unread=checked.unread)
     if stored is None and not versions.wanted:
         return wanted
     course = decide(service, rollout, versions, now)
@@ -292,6 +296,7 @@ def _roll_out(
         former=former_candidates(beside, state.candidate),
         remembered=(*wanted.remembered, *forget_request(service)),
         course=course,
+        checks=checked.effects,
     )
 
 
@@ -524,6 +529,10 @@ def report(
         patches=(*seen.template.patches, *wanted.repairs, *wanted.remembered),
         deletes=(*judged.cache.deletes, *seen.template.deletes, *wanted.former, *former_plan(view, service)),
         children=(*wanted.children, *seen.template.children),
-        effects=(*observed.effects, *(_scaler_effects(view, seen, now) if evaluation.may_apply else ())),
+        effects=(
+            *observed.effects,
+            *wanted.checks,
+            *(_scaler_effects(view, seen, now) if evaluation.may_apply else ()),
+        ),
         requeue_after=None if again is None else (again - now).total_seconds(),
     )

@@ -65,6 +65,8 @@ class Versions:
         candidate: the AIMService of the wanted version, if it is there.
         pods: those of the InferenceService that stay.
         at_zero: whether it is to have none.
+        exceeded: which check the new version fails; empty if none.
+        unread: which check is not known in this step; empty if all are.
     """
 
     wanted: str
@@ -72,6 +74,8 @@ class Versions:
     candidate: AIMService | None
     pods: tuple[Pod, ...]
     at_zero: bool = False
+    exceeded: str = ""
+    unread: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +184,8 @@ def _under_way(before: RolloutStatus, rollout: Rollout, versions: Versions, requ
         return _prepared(before, rollout, versions, now)
     if not _runs(versions.candidate):
         return _aborted(before, f"the new version no longer runs: {_words(versions.candidate)}", now)
+    if versions.exceeded:
+        return _aborted(before, f"{versions.exceeded} while the new version answered {before.weight} %", now)
     if request == Request.PROMOTE:
         return _promoted(before, versions, now)
     step = before.step or 1
@@ -203,9 +209,13 @@ def _waited(before: RolloutStatus, rollout: Rollout, step: int, versions: Versio
     if here.pause is None:
         return Course(replace_status(state, phase=RolloutPhase.PAUSED, message=None), held=True, beside=True)
     end = since + _duration(here.pause)
+    if now >= end and before.step == step and versions.unread:
+        waiting = replace_status(state, phase=RolloutPhase.PROGRESSING, message=versions.unread)
+        return Course(waiting, held=True, beside=True)
     if now >= end:
         return _stepped(before, rollout, step + 1, versions, now)
-    return Course(replace_status(state, phase=RolloutPhase.PROGRESSING), held=True, beside=True, again=end)
+    state = replace_status(state, phase=RolloutPhase.PROGRESSING, message=None)
+    return Course(state, held=True, beside=True, again=end)
 
 
 def _promoted(before: RolloutStatus, versions: Versions, now: datetime) -> Course:
@@ -353,7 +363,7 @@ def _message(service: AIMService, state: RolloutStatus) -> str:
     if state.phase is RolloutPhase.PREPARING:
         return f"the new version starts, and gets no request yet: {state.message}"
     if state.phase is RolloutPhase.PROGRESSING:
-        return step
+        return f"{step}; its time is over, but {state.message}" if state.message else step
     if state.phase is RolloutPhase.PAUSED:
         return f"{step}; go on with {command}continue, or end it with {command}abort"
     if state.phase is RolloutPhase.PROMOTING:

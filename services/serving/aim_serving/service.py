@@ -41,6 +41,7 @@ from aim_serving.gpu import GPU_FREE
 from aim_serving.inference_service import is_restricted
 from aim_serving.reconcile import CONTROLLER, reconcile
 from aim_serving.references import Model, Template, expects_no_template
+from aim_serving.rollout_checks import ROLLOUT_CHECK
 from aim_serving.runtime_config import (
     limited_namespace,
     reconcile_cluster_config,
@@ -235,7 +236,7 @@ def definition(_: AimSettings) -> ServiceDefinition:
             NAMESPACE_CONFIG_RECONCILER,
             KAIWO_CONFIG_RECONCILER,
         ),
-        effects=(*POD_EFFECTS, SCALER_REMOVAL, SCALER_REPORT, GPU_FREE, AWAKENING),
+        effects=(*POD_EFFECTS, SCALER_REMOVAL, SCALER_REPORT, GPU_FREE, AWAKENING, ROLLOUT_CHECK),
         writes=WRITTEN,
         governs_streams=True,
     )

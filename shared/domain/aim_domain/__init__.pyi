@@ -45,6 +45,7 @@ from .api.pod_settings import PredictorSettings as PredictorSettings
 from .api.runtime_config import AIMClusterRuntimeConfig as AIMClusterRuntimeConfig
 from .api.runtime_config import AIMRuntimeConfig as AIMRuntimeConfig
 from .api.runtime_config import LabelPropagation as LabelPropagation
+from .api.runtime_config import RolloutCheck as RolloutCheck
 from .api.runtime_config import RuntimeConfigSpec as RuntimeConfigSpec
 from .api.service import AIMService as AIMService
 from .api.service import AIMServiceSpec as AIMServiceSpec

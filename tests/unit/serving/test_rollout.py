@@ -200,6 +200,26 @@ def test_a_new_version_that_fails_or_takes_too_long_gets_no_request() -> None:
     assert "does not run after 1h" in (late.status.message or "")
 
 
+@pytest.mark.spec("SV-349")
+def test_a_check_above_its_limit_aborts_and_one_without_an_answer_holds_the_step() -> None:
+    state = at(RolloutPhase.PROGRESSING, step=1, weight=10)
+    exceeded = course(service(state), beside(), exceeded="check errors is 0.5, above 0.05")
+    assert told(exceeded) == ("Aborted", None, None, True, True)
+    assert exceeded.status.message == "check errors is 0.5, above 0.05 while the new version answered 10 %"
+    early = course(service(state), beside(), unread="check errors has no answer")
+    assert (told(early), early.status.message) == (("Progressing", 1, 10, True, True), None)
+    held = course(service(state), beside(), now=LATER, unread="check errors has no answer")
+    assert told(held) == ("Progressing", 1, 10, True, True)
+    one = rolled_out(service(state), held.status)
+    assert (
+        one.message
+        == "step 1 of 2, 10 % of the requests go to the new version; its time is over, but check errors has no answer"
+    )
+    assert told(course(service(held.status), beside(), now=LATER)) == ("Paused", 2, 50, True, True)
+    overruled = course(service(held.status, "continue"), beside(), now=LATER, unread="check errors has no answer")
+    assert told(overruled) == ("Paused", 2, 50, True, True)
+
+
 @pytest.mark.spec("SV-346")
 def test_what_was_aborted_ends_after_its_last_answers_and_stays_so_until_it_is_asked_for_again() -> None:
     aborted = at(RolloutPhase.ABORTED, message="x")

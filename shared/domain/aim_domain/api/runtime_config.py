@@ -129,6 +129,26 @@ class ClusterRouting(Routing):
     """Addresses that only services of some namespaces get; those of all AIMClusterRuntimeConfigs apply everywhere."""
 
 
+class RolloutCheck(ApiModel):
+    """A number that a new version must not exceed while it answers a share of the requests."""
+
+    name: Annotated[str, REQUIRED, Schema(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)] = ""
+    """Name of the check, for messages."""
+    query: Annotated[str, REQUIRED, Schema(min_length=1, max_length=4096)] = ""
+    """Query of PromQL; $namespace and $inferenceservice stand for those of the new version."""
+    max: Annotated[str, REQUIRED, Schema(pattern=r"^[0-9]{1,15}(\.[0-9]{1,9})?$", max_length=32)] = "0"
+    """Largest number that is accepted; above it the rollout is aborted."""
+
+
+class RolloutChecks(ApiModel):
+    """What decides about rollouts besides readiness and time."""
+
+    prometheus_url: Annotated[str, REQUIRED, Schema(pattern=r"^https?://[^ \t\r\n]+$", max_length=1024)] = ""
+    """Address of Prometheus."""
+    checks: Annotated[Items[RolloutCheck], REQUIRED, Schema(min_items=1, max_items=8)] = ()
+    """Checks of all rollouts, every 30 seconds."""
+
+
 class AIMClusterRuntimeConfigSpec(RuntimeConfigSpec):
     """Default settings for all namespaces."""
 
@@ -136,6 +156,8 @@ class AIMClusterRuntimeConfigSpec(RuntimeConfigSpec):
     """Routing settings."""
     artifact_storage_quota: ArtifactStorageQuota | None = None
     """Limits on the storage that artifacts allocate."""
+    rollouts: RolloutChecks | None = None
+    """Checks of rollouts; read from the config named default."""
 
 
 class AIMClusterRuntimeConfig(OwnResource):
