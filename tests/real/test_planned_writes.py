@@ -23,6 +23,7 @@ from aim_domain.kinds import (
     AIM_ARTIFACT,
     AIM_CLUSTER_MODEL,
     AIM_CLUSTER_MODEL_SOURCE,
+    AIM_CLUSTER_RUNTIME_CONFIG,
     AIM_CLUSTER_SERVICE_TEMPLATE,
     AIM_MODEL,
     AIM_RUNTIME_CONFIG,
@@ -52,6 +53,7 @@ SPECS: Mapping[str, JsonObject] = {
     AIM_TEMPLATE_CACHE.kind: {"templateName": "t", "templateScope": "Namespace"},
     AIM_CLUSTER_MODEL_SOURCE.kind: source()["spec"],
     AIM_RUNTIME_CONFIG.kind: {},
+    AIM_CLUSTER_RUNTIME_CONFIG.kind: {},
 }
 """A valid object of each kind whose status is written."""
 

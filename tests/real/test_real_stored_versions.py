@@ -78,7 +78,7 @@ async def test_definitions_replace_those_that_store_the_newer_version(empty: Rea
         assert await stored_versions(api) == ["v1alpha1"]
         after = (await api.get(f"{OURS}/chat")).body
         assert after["spec"] == kept["spec"]
-        # Written again, without a change of the object.
+        # Written again, without a change of the object: the API server had taken in what it stores.
         assert after["metadata"]["resourceVersion"] != created["metadata"]["resourceVersion"]
         assert (after["metadata"]["generation"], after["metadata"]["managedFields"]) == (
             kept["metadata"]["generation"],

@@ -1,5 +1,7 @@
 """``aim migrate --storage``: objects in the stored version of their definition, and no other one listed (CC-353)."""
 
+import asyncio
+import time
 from typing import Final
 
 from rich.console import Console
@@ -12,6 +14,10 @@ from controller_runtime import ApiError, JsonObject, KubeClient
 
 _MANAGER: Final = "aim-migrate"
 _PAGE: Final = 500
+_TAKEN_IN_SECONDS: Final = 10.0
+"""After which every API server has taken in a definition; what no write changes then is stored as it should."""
+_BETWEEN_SECONDS: Final = 0.5
+_MOST_ROUNDS: Final = 40
 _LEFT: Final = 1
 """Exit code where an object was not written, so its definition keeps the other version."""
 
@@ -69,14 +75,31 @@ async def _definition(kube: KubeClient, kind: KindName) -> JsonObject:
 
 
 async def _rewrite(kube: KubeClient, kind: KindName) -> tuple[int, list[tuple[str, str]]]:
-    """Write each object as it is, which the API server stores in the version of today; how many, and which not."""
-    written, refused, token = 0, [], ""
+    """Write each object as it is, which the API server stores in the version of today; how many, and which not.
+
+    An API server takes in a definition a moment after it has it, and writes objects in the former version until then,
+    which changes nothing of them. So they are written until that changes some, and once more then.
+    """
+    until, moved = time.monotonic() + _TAKEN_IN_SECONDS, False
+    for _ in range(_MOST_ROUNDS):
+        written, changed, refused = await _write_all(kube, kind)
+        if refused or not written or (not changed and (moved or time.monotonic() > until)):
+            break
+        moved = moved or bool(changed)
+        await asyncio.sleep(0 if changed else _BETWEEN_SECONDS)
+    return written, refused
+
+
+async def _write_all(kube: KubeClient, kind: KindName) -> tuple[int, int, list[tuple[str, str]]]:
+    """How many objects were written, how many of them are stored in another form than before, and which were not."""
+    written, changed, refused, token = 0, 0, [], ""
     while True:
         page = await kube.list(kind, limit=_PAGE, continue_token=token)
         for obj in page.items:
             name = "/".join(filter(None, (obj["metadata"].get("namespace"), obj["metadata"]["name"])))
             try:
-                await kube.replace(kind, obj, _MANAGER)
+                stored = await kube.replace(kind, obj, _MANAGER)
+                changed += stored["metadata"]["resourceVersion"] != obj["metadata"]["resourceVersion"]
             except ApiError as error:
                 # Another client that wrote it in between has stored it in the version of today; so has a deletion.
                 if not error.is_conflict and not error.is_not_found:
@@ -85,4 +108,4 @@ async def _rewrite(kube: KubeClient, kind: KindName) -> tuple[int, list[tuple[st
             written += 1
         token = page.continue_token
         if not token:
-            return written, refused
+            return written, changed, refused
