@@ -310,7 +310,7 @@ def build_candidate(
 
 
 def is_candidate(other: AIMService, service: AIMService) -> bool:
-    """Whether it was made for a new version of the service; an owner reference alone anybody may write."""
+    """Whether it was made for a new version of the service; any client can write an owner reference."""
     made = any(owner.uid == service.uid and owner.controller for owner in other.metadata.owner_references)
     return made and other.metadata.labels.get(labels.COMPONENT) == labels.COMPONENT_CANDIDATE
 

@@ -77,7 +77,7 @@ def course(
     return decide(one, one.spec.rollout, Versions(wanted=wanted, candidate=candidate, **known), now)
 
 
-def told(found: Course) -> tuple[str, int | None, int | None, bool, bool]:
+def outline(found: Course) -> tuple[str, int | None, int | None, bool, bool]:
     state = found.status
     return (state.phase.value, state.step, state.weight, found.held, found.beside)
 
@@ -90,7 +90,7 @@ def at(phase: RolloutPhase, **fields: Any) -> RolloutStatus:
 @pytest.mark.spec("SV-341")
 def test_what_runs_is_taken_as_it_is_when_a_service_gets_a_rollout() -> None:
     found = course(service(), wanted=OLD)
-    assert told(found) == ("Complete", None, None, False, False)
+    assert outline(found) == ("Complete", None, None, False, False)
     assert (found.status.running, found.status.revision) == (OLD, OLD)
     assert course(service(found.status), wanted=OLD).status == found.status, "and nothing is written again"
 
@@ -98,32 +98,32 @@ def test_what_runs_is_taken_as_it_is_when_a_service_gets_a_rollout() -> None:
 @pytest.mark.spec("SV-340", "SV-342")
 def test_a_new_version_starts_beside_the_one_that_runs_and_gets_no_request_before_it_runs() -> None:
     begun = course(service(RolloutStatus(phase=RolloutPhase.COMPLETE, revision=OLD, running=OLD)))
-    assert told(begun) == ("Preparing", None, None, True, True)
+    assert outline(begun) == ("Preparing", None, None, True, True)
     assert begun.again == NOW + timedelta(hours=1)
     waiting = course(service(begun.status), beside("Starting"))
-    assert told(waiting) == ("Preparing", None, None, True, True)
+    assert outline(waiting) == ("Preparing", None, None, True, True)
     assert "its pod ends with code 1" in (waiting.status.message or "")
-    assert told(course(service(begun.status), beside())) == ("Progressing", 1, 10, True, True)
+    assert outline(course(service(begun.status), beside())) == ("Progressing", 1, 10, True, True)
 
 
 @pytest.mark.spec("SV-343")
 def test_a_step_lasts_as_long_as_it_says_and_one_without_a_pause_waits_for_a_person() -> None:
     first = at(RolloutPhase.PROGRESSING, step=1, weight=10)
     early = course(service(first), beside(), now=LATER - timedelta(seconds=1))
-    assert told(early) == ("Progressing", 1, 10, True, True)
+    assert outline(early) == ("Progressing", 1, 10, True, True)
     assert early.again == LATER
     second = course(service(first), beside(), now=LATER)
-    assert told(second) == ("Paused", 2, 50, True, True)
+    assert outline(second) == ("Paused", 2, 50, True, True)
     assert second.again is None
     much_later = course(service(second.status), beside(), now=LATER + timedelta(days=9))
-    assert told(much_later) == ("Paused", 2, 50, True, True)
+    assert outline(much_later) == ("Paused", 2, 50, True, True)
 
 
 @pytest.mark.spec("SV-343")
 def test_steps_whose_time_is_over_follow_each_other_from_now_on() -> None:
     steps = [{"weight": 10, "pause": "0s"}, {"weight": 20, "pause": "1m"}, {"weight": 30, "pause": "1m"}]
     found = course(service(at(RolloutPhase.PROGRESSING, step=1, weight=10), steps=steps), beside(), now=LATER)
-    assert told(found) == ("Progressing", 2, 20, True, True), "each step lasts its time, however late the pass is"
+    assert outline(found) == ("Progressing", 2, 20, True, True), "each step lasts its time, however late the pass is"
 
 
 @pytest.mark.spec("SV-344")
@@ -140,7 +140,7 @@ def test_steps_whose_time_is_over_follow_each_other_from_now_on() -> None:
 def test_a_person_decides_by_an_annotation(annotation: str, found: tuple[Any, ...]) -> None:
     paused = at(RolloutPhase.PAUSED, step=2, weight=50)
     decided = course(service(paused, annotation), beside())
-    assert told(decided) == found
+    assert outline(decided) == found
     one = rolled_out(service(paused, annotation), decided.status)
     assert ("set one of continue, promote, abort, retry" in one.message) is (annotation == "contine")
 
@@ -150,13 +150,13 @@ def test_an_annotation_acts_once_and_is_removed_then() -> None:
     steps = [{"weight": 10}, {"weight": 20}, {"weight": 30}]
     first = at(RolloutPhase.PAUSED, step=1, weight=10)
     second = course(service(first, "continue", steps), beside())
-    assert told(second) == ("Paused", 2, 20, True, True)
+    assert outline(second) == ("Paused", 2, 20, True, True)
     assert forget_request(service(first, "continue", steps)) == ()
     [patch] = forget_request(service(second.status, "continue", steps))
     assert patch.body == {"metadata": {"annotations": {labels.ANNOTATION_ROLLOUT: None}}}
-    assert told(course(service(second.status, "continue", steps), beside())) == told(second)
+    assert outline(course(service(second.status, "continue", steps), beside())) == outline(second)
     gone = course(service(second.status, "", steps), beside())
-    assert told(course(service(gone.status, "continue", steps), beside())) == ("Paused", 3, 30, True, True)
+    assert outline(course(service(gone.status, "continue", steps), beside())) == ("Paused", 3, 30, True, True)
     assert forget_request(service(first, "contine", steps)) == (), "a word that means nothing stays to be seen"
 
 
@@ -166,16 +166,16 @@ def test_the_new_version_answers_alone_until_the_pods_of_the_service_are_replace
     assert (promoted.running, promoted.former_pods) == (NEW, "former")
     promoted = promoted.model_copy(update={"request": None})
     for pods in ((pod("former"),), (pod("former"), pod("next")), (pod("next", ready=False),), ()):
-        assert told(course(service(promoted), beside(), pods=pods)) == ("Promoting", None, 100, False, True)
+        assert outline(course(service(promoted), beside(), pods=pods)) == ("Promoting", None, 100, False, True)
     lost = course(service(promoted), beside("Failed"), pods=(pod("former"),))
-    assert told(lost) == ("Promoting", None, None, False, True), "requests go where pods are"
+    assert outline(lost) == ("Promoting", None, None, False, True), "requests go where pods are"
     done = course(service(promoted), beside(), pods=(pod("next"),))
-    assert told(done) == ("Draining", None, None, False, True)
-    assert told(course(service(done.status), beside(), now=NOW + timedelta(seconds=29)))[0] == "Draining"
+    assert outline(done) == ("Draining", None, None, False, True)
+    assert outline(course(service(done.status), beside(), now=NOW + timedelta(seconds=29)))[0] == "Draining"
     over = course(service(done.status), beside(), now=NOW + timedelta(seconds=30))
-    assert told(over) == ("Complete", None, None, False, False)
+    assert outline(over) == ("Complete", None, None, False, False)
     assert over.status.candidate is None
-    assert told(course(service(promoted), beside(), pods=(), at_zero=True))[0] == "Draining"
+    assert outline(course(service(promoted), beside(), pods=(), at_zero=True))[0] == "Draining"
 
 
 @pytest.mark.spec("SV-346")
@@ -184,7 +184,7 @@ def test_the_new_version_answers_alone_until_the_pods_of_the_service_are_replace
 def test_a_new_version_that_stops_running_ends_the_rollout(phase: RolloutPhase, health: str | None) -> None:
     state = at(phase, step=1, weight=10)
     found = course(service(state), None if health is None else beside(health))
-    assert told(found) == ("Aborted", None, None, True, True)
+    assert outline(found) == ("Aborted", None, None, True, True)
     one = rolled_out(service(state), found.status)
     assert (one.status, one.reason) == ("False", "RolloutAborted")
     assert "no longer runs" in one.message
@@ -194,9 +194,9 @@ def test_a_new_version_that_stops_running_ends_the_rollout(phase: RolloutPhase, 
 @pytest.mark.spec("SV-346")
 def test_a_new_version_that_fails_or_takes_too_long_gets_no_request() -> None:
     preparing = at(RolloutPhase.PREPARING)
-    assert told(course(service(preparing), beside("Failed"))) == ("Aborted", None, None, True, True)
+    assert outline(course(service(preparing), beside("Failed"))) == ("Aborted", None, None, True, True)
     late = course(service(preparing), beside("Starting"), now=NOW + timedelta(hours=1))
-    assert told(late) == ("Aborted", None, None, True, True)
+    assert outline(late) == ("Aborted", None, None, True, True)
     assert "does not run after 1h" in (late.status.message or "")
 
 
@@ -204,42 +204,42 @@ def test_a_new_version_that_fails_or_takes_too_long_gets_no_request() -> None:
 def test_a_check_above_its_limit_aborts_and_one_without_an_answer_holds_the_step() -> None:
     state = at(RolloutPhase.PROGRESSING, step=1, weight=10)
     exceeded = course(service(state), beside(), exceeded="check errors is 0.5, above 0.05")
-    assert told(exceeded) == ("Aborted", None, None, True, True)
+    assert outline(exceeded) == ("Aborted", None, None, True, True)
     assert exceeded.status.message == "check errors is 0.5, above 0.05 while the new version answered 10 %"
     early = course(service(state), beside(), unread="check errors has no answer")
-    assert (told(early), early.status.message) == (("Progressing", 1, 10, True, True), None)
+    assert (outline(early), early.status.message) == (("Progressing", 1, 10, True, True), None)
     held = course(service(state), beside(), now=LATER, unread="check errors has no answer")
-    assert told(held) == ("Progressing", 1, 10, True, True)
+    assert outline(held) == ("Progressing", 1, 10, True, True)
     one = rolled_out(service(state), held.status)
     assert (
         one.message
         == "step 1 of 2, 10 % of the requests go to the new version; its time is over, but check errors has no answer"
     )
-    assert told(course(service(held.status), beside(), now=LATER)) == ("Paused", 2, 50, True, True)
+    assert outline(course(service(held.status), beside(), now=LATER)) == ("Paused", 2, 50, True, True)
     overruled = course(service(held.status, "continue"), beside(), now=LATER, unread="check errors has no answer")
-    assert told(overruled) == ("Paused", 2, 50, True, True)
+    assert outline(overruled) == ("Paused", 2, 50, True, True)
 
 
 @pytest.mark.spec("SV-346")
 def test_what_was_aborted_ends_after_its_last_answers_and_stays_so_until_it_is_asked_for_again() -> None:
     aborted = at(RolloutPhase.ABORTED, message="x")
     over = course(service(aborted), beside(), now=NOW + timedelta(seconds=30))
-    assert told(over) == ("Aborted", None, None, True, False)
+    assert outline(over) == ("Aborted", None, None, True, False)
     assert over.status.candidate is None
-    assert told(course(service(over.status), None, now=LATER)) == ("Aborted", None, None, True, False)
-    assert told(course(service(over.status, "retry"), None)) == ("Preparing", None, None, True, True)
+    assert outline(course(service(over.status), None, now=LATER)) == ("Aborted", None, None, True, False)
+    assert outline(course(service(over.status, "retry"), None)) == ("Preparing", None, None, True, True)
 
 
 @pytest.mark.spec("SV-347")
-def test_a_third_version_begins_anew_and_the_former_one_again_ends_it() -> None:
+def test_a_third_version_begins_another_rollout_and_the_former_one_ends_it() -> None:
     state = at(RolloutPhase.PAUSED, step=2, weight=50)
     third = course(service(state), beside(version="third"), wanted="third")
-    assert told(third) == ("Progressing", 1, 10, True, True)
+    assert outline(third) == ("Progressing", 1, 10, True, True)
     assert third.status.candidate == candidate_name(service(), "third")
     back = course(service(state), None, wanted=OLD)
-    assert told(back) == ("Complete", None, None, False, False)
+    assert outline(back) == ("Complete", None, None, False, False)
     unknown = course(service(state), beside(), wanted="")
-    assert told(unknown) == ("Paused", 2, 50, True, True), "while the version is not known nothing changes"
+    assert outline(unknown) == ("Paused", 2, 50, True, True), "while the version is not known nothing changes"
 
 
 @pytest.mark.spec("SV-342")
