@@ -173,7 +173,7 @@ def plain(node: JsonObject) -> Any:
     return "a"
 
 
-_PLAIN: Final = ("a", "a/b", "/a", "hf://a/b", "1h")
+_PLAIN: Final = ("a", "a/b", "/a", "hf://a/b", "1h", "1", "http://a")
 
 
 def _examples(node: JsonObject) -> tuple[Any, ...]:

@@ -25,6 +25,7 @@ from controller_runtime import (
     Fact,
     JsonObject,
     View,
+    quantity,
 )
 
 _EVERY: Final = timedelta(seconds=30)
@@ -146,7 +147,10 @@ def _verdict(check: RolloutCheck, fact: Fact | None) -> tuple[str, str]:
     if fact.failure is not None:
         return "", f"check {check.name}: {fact.failure.message}"
     result = ROLLOUT_CHECK.result_of(fact)
-    if result is None or result.value is None or Decimal(str(result.value)) <= Decimal(check.max):
+    limit = quantity.parse_or_none(check.max)
+    if limit is None:
+        return "", f"check {check.name}: max is {check.max!r}, which is no number"
+    if result is None or result.value is None or Decimal(str(result.value)) <= limit.value:
         return "", ""
     return f"check {check.name} is {result.value:g}, above {check.max}", ""
 

@@ -81,6 +81,15 @@ def test_an_answer_of_a_former_step_and_a_failure_are_no_answer() -> None:
     assert checked(unknown).unread.startswith("AIMClusterRuntimeConfig default: ")
 
 
+@pytest.mark.spec("SV-349", "CC-310")
+def test_a_limit_that_is_no_number_lets_no_step_end() -> None:
+    known = answered(0.01)
+    check = {"name": "errors", "query": "x", "max": "few"}
+    bad = make(AIM_CLUSTER_RUNTIME_CONFIG, "default", spec={"rollouts": {**CHECKS, "checks": [check]}})
+    known.put(CLUSTER_RUNTIME_CONFIGS, bad)
+    assert checked(known).unread == "check errors: max is 'few', which is no number"
+
+
 @pytest.mark.spec("SV-349", "SV-340")
 @pytest.mark.parametrize("phase", [one for one in RolloutPhase if one not in ("Progressing", "Paused")])
 def test_nothing_is_asked_while_no_step_is_under_way(phase: Any) -> None:
