@@ -46,6 +46,7 @@ from aim_serving.rollout import (
     forget_request,
     former_candidates,
     is_candidate,
+    pod_template_of,
     rolled_out,
     runs_as_wanted,
 )
@@ -285,6 +286,9 @@ def _roll_out(
         return wanted
     course = decide(service, rollout, versions, now)
     state = course.status
+    if is_dry_run(service):
+        # Nothing is made, so no step begins and no time runs out.
+        course = replace(course, status=stored or RolloutStatus(running=versions.adopted))
     return replace(
         wanted,
         copy=None if course.held else wanted.copy,
@@ -315,6 +319,7 @@ def _versions(
         adopted=version if running is not None and body is not None and runs_as_wanted(running, body.body) else "",
         candidate=next((one for one in beside if one.name == name), None),
         pods=tuple(pod for pod in pods if not pod.deleting),
+        template=pod_template_of(body.body) if body is not None else "",
         at_zero=scaling is not None and scaling.minimum == 0,
     )
 

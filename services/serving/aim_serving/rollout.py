@@ -1,5 +1,6 @@
-"""Rollout of a new version beside the one that runs (serving.md section 14): which step is next. Pure."""
+"""Rollout of a new version beside the one that runs (serving.md section 18b): which step is next. Pure."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -29,6 +30,7 @@ from controller_runtime import (
     Observability,
     Patch,
     StatusValue,
+    canonical,
     condition,
     kind_of,
     parse_seconds,
@@ -39,6 +41,10 @@ from controller_runtime.core import Pod
 
 ROLLED_OUT: Final = "RolledOut"
 _WHOLE: Final = 100
+_DIGITS: Final = 16
+_MOST_FORMER: Final = 64
+"""As many as the schema has room for; a Deployment has two during a change."""
+_NO_POD: Final = frozenset({"minReplicas", "maxReplicas", "autoScaling", "deploymentStrategy", "volumes"})
 _DRAIN: Final = timedelta(seconds=30)
 """How long a version lives on that gets no request any more: its answers end, and gateways follow their routes."""
 
@@ -62,6 +68,7 @@ class Versions:
     Attributes:
         wanted: digest of the version that the service asks for; empty while that is not known.
         adopted: digest of the version that runs, where no status has one; empty if it is another than the wanted one.
+        template: digest of the pods that the InferenceService would have with it.
         candidate: the AIMService of the wanted version, if it is there.
         pods: those of the InferenceService that stay.
         at_zero: whether it is to have none.
@@ -73,6 +80,7 @@ class Versions:
     adopted: str
     candidate: AIMService | None
     pods: tuple[Pod, ...]
+    template: str = ""
     at_zero: bool = False
     exceeded: str = ""
     unread: str = ""
@@ -101,10 +109,12 @@ def decide(service: AIMService, rollout: Rollout, versions: Versions, now: datet
     asked = _request_of(service)
     # An annotation acts once: it may outlive the pass that has carried it out.
     request = asked if asked != before.request else ""
-    before = replace_status(before, request=asked or None)
+    before = _changed(before, request=asked or None)
     if not versions.wanted:
         return Course(before, held=True, beside=before.candidate is not None)
-    if before.running == versions.wanted:
+    if versions.wanted == before.running or (versions.template and versions.template == before.pod_template):
+        # What users say may change without another pod, as of storage: waiting for pods to be replaced would not end.
+        before = _changed(before, running=versions.wanted, pod_template=versions.template or None)
         return _without_change(before, versions, now)
     if before.revision != versions.wanted:
         return _prepared(_begun(service, before, versions, now), rollout, versions, now)
@@ -121,7 +131,7 @@ def _request_of(service: AIMService) -> str:
     return asked if asked in _REQUESTS else ""
 
 
-def replace_status(status: RolloutStatus, **fields: object) -> RolloutStatus:
+def _changed(status: RolloutStatus, **fields: object) -> RolloutStatus:
     """The status with other fields."""
     return status.model_copy(update=fields)
 
@@ -131,8 +141,8 @@ def _without_change(before: RolloutStatus, versions: Versions, now: datetime) ->
     if before.phase is RolloutPhase.PROMOTING:
         if not _has_replaced_pods(before, versions):
             weight = _WHOLE if _runs(versions.candidate) else None
-            return Course(replace_status(before, weight=weight), beside=True)
-        before = replace_status(before, phase=RolloutPhase.DRAINING, weight=None, former_pods=None, since=_second(now))
+            return Course(_changed(before, weight=weight), beside=True)
+        before = _changed(before, phase=RolloutPhase.DRAINING, weight=None, former_pods=(), since=_second(now))
     if before.phase is RolloutPhase.DRAINING and not _has_drained(before, now):
         return Course(before, beside=True, again=(before.since or now) + _DRAIN)
     if before.phase is RolloutPhase.DRAINING:
@@ -148,7 +158,12 @@ def _has_drained(before: RolloutStatus, now: datetime) -> bool:
 
 def _complete(before: RolloutStatus, revision: str, since: datetime) -> RolloutStatus:
     return RolloutStatus(
-        phase=RolloutPhase.COMPLETE, revision=revision, running=revision, since=_second(since), request=before.request
+        phase=RolloutPhase.COMPLETE,
+        revision=revision,
+        running=revision,
+        since=_second(since),
+        pod_template=before.pod_template,
+        request=before.request,
     )
 
 
@@ -158,6 +173,7 @@ def _begun(service: AIMService, before: RolloutStatus, versions: Versions, now: 
         revision=versions.wanted,
         running=before.running,
         since=_second(now),
+        pod_template=before.pod_template,
         candidate=candidate_name(service, versions.wanted),
         request=before.request,
     )
@@ -174,7 +190,7 @@ def _prepared(state: RolloutStatus, rollout: Rollout, versions: Versions, now: d
         return _aborted(state, f"the new version has failed: {words}", now)
     if now >= end:
         return _aborted(state, f"the new version does not run after {rollout.progress_deadline}: {words}", now)
-    return Course(replace_status(state, message=words), held=True, beside=True, again=end)
+    return Course(_changed(state, message=words), held=True, beside=True, again=end)
 
 
 def _under_way(before: RolloutStatus, rollout: Rollout, versions: Versions, request: str, now: datetime) -> Course:
@@ -198,44 +214,45 @@ def _stepped(before: RolloutStatus, rollout: Rollout, step: int, versions: Versi
     """The step with that number begins; behind the last one the new version replaces the old one."""
     if step > len(rollout.steps):
         return _promoted(before, versions, now)
-    return _waited(replace_status(before, since=_second(now), message=None), rollout, step, versions, now)
+    return _waited(_changed(before, since=_second(now), message=None), rollout, step, versions, now)
 
 
 def _waited(before: RolloutStatus, rollout: Rollout, step: int, versions: Versions, now: datetime) -> Course:
     if step > len(rollout.steps):
         return _promoted(before, versions, now)
     here, since = rollout.steps[step - 1], before.since or now
-    state = replace_status(before, step=step, weight=here.weight)
+    state = _changed(before, step=step, weight=here.weight)
     if here.pause is None:
-        return Course(replace_status(state, phase=RolloutPhase.PAUSED, message=None), held=True, beside=True)
+        return Course(_changed(state, phase=RolloutPhase.PAUSED, message=None), held=True, beside=True)
     end = since + _duration(here.pause)
     if now >= end and before.step == step and versions.unread:
-        waiting = replace_status(state, phase=RolloutPhase.PROGRESSING, message=versions.unread)
+        waiting = _changed(state, phase=RolloutPhase.PROGRESSING, message=versions.unread)
         return Course(waiting, held=True, beside=True)
     if now >= end:
         return _stepped(before, rollout, step + 1, versions, now)
-    state = replace_status(state, phase=RolloutPhase.PROGRESSING, message=None)
+    state = _changed(state, phase=RolloutPhase.PROGRESSING, message=None)
     return Course(state, held=True, beside=True, again=end)
 
 
 def _promoted(before: RolloutStatus, versions: Versions, now: datetime) -> Course:
     """The InferenceService gets the new version, whose requests go to the candidate until its pods are there."""
     former = {_hash(pod) for pod in versions.pods}
-    state = replace_status(
+    state = _changed(
         before,
         phase=RolloutPhase.PROMOTING,
         running=versions.wanted,
         step=None,
         weight=_WHOLE,
         since=_second(now),
-        former_pods=",".join(sorted(former - {""})) or None,
+        pod_template=versions.template or None,
+        former_pods=tuple(sorted(former - {""}))[:_MOST_FORMER],
         message=None,
     )
     return Course(state, beside=True)
 
 
 def _aborted(before: RolloutStatus, why: str, now: datetime) -> Course:
-    state = replace_status(before, phase=RolloutPhase.ABORTED, step=None, weight=None, since=_second(now), message=why)
+    state = _changed(before, phase=RolloutPhase.ABORTED, step=None, weight=None, since=_second(now), message=why)
     return _kept_off(state, now)
 
 
@@ -244,12 +261,12 @@ def _kept_off(aborted: RolloutStatus, now: datetime) -> Course:
     if aborted.candidate is None:
         return Course(aborted, held=True)
     if _has_drained(aborted, now):
-        return Course(replace_status(aborted, candidate=None), held=True)
+        return Course(_changed(aborted, candidate=None), held=True)
     return Course(aborted, held=True, beside=True, again=(aborted.since or now) + _DRAIN)
 
 
 def _has_replaced_pods(before: RolloutStatus, versions: Versions) -> bool:
-    former = set((before.former_pods or "").split(","))
+    former = {"", *before.former_pods}
     if not versions.pods:
         return versions.at_zero
     return all(is_serving(pod) and _hash(pod) not in former for pod in versions.pods)
@@ -266,7 +283,7 @@ def _runs(candidate: AIMService | None) -> bool:
 def _words(candidate: AIMService | None) -> str:
     if candidate is None:
         return "its AIMService is being created"
-    return f"AIMService {candidate.name}: {ready_words(candidate.status.conditions) or candidate.status.status.value}"
+    return f"AIMService {candidate.name}{ready_words(candidate.status.conditions) or f': {candidate.status.status}'}"
 
 
 def _duration(text: str) -> timedelta:
@@ -283,6 +300,16 @@ def _second(moment: datetime) -> datetime:
 
 
 # The versions
+
+
+def pod_template_of(workload: JsonObject) -> str:
+    """Digest of the pods of a planned InferenceService; neither their number nor the names of mounts count."""
+    predictor = workload["spec"]["predictor"]
+    volumes = [one["persistentVolumeClaim"] for one in predictor["volumes"] if "persistentVolumeClaim" in one]
+    pods = {name: value for name, value in predictor.items() if name not in _NO_POD}
+    pods["containers"] = [{**one, "volumeMounts": None} for one in predictor["containers"]]
+    pods["claims"] = sorted(one["claimName"] for one in volumes)
+    return hashlib.sha256(canonical(pods)).hexdigest()[:_DIGITS]
 
 
 def candidate_name(service: AIMService, version: str) -> str:
@@ -357,7 +384,9 @@ def rolled_out(service: AIMService, state: RolloutStatus) -> Desired:
 
 
 def _message(service: AIMService, state: RolloutStatus) -> str:
-    command = f"kubectl annotate aimservice {service.name} -n {service.namespace} {labels.ANNOTATION_ROLLOUT}="
+    command = (
+        f"kubectl annotate --overwrite aimservice {service.name} -n {service.namespace} {labels.ANNOTATION_ROLLOUT}="
+    )
     steps = len(service.spec.rollout.steps) if service.spec.rollout else 0
     step = f"step {state.step} of {steps}, {state.weight} % of the requests go to the new version"
     if state.phase is RolloutPhase.PREPARING:

@@ -2,7 +2,7 @@
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncIterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
@@ -25,13 +25,17 @@ from controller_runtime import (
     Fact,
     JsonObject,
     View,
+    loads,
     quantity,
 )
+from controller_runtime.texts import shortened
 
 _EVERY: Final = timedelta(seconds=30)
 _BEGUN: Final = timedelta(seconds=1)
 """Statuses have whole seconds, so what was read in that of the beginning may be of the step before."""
 _SECONDS: Final = 10.0
+_LONGEST_ANSWER: Final = 1 << 20
+_LONGEST_REASON: Final = 300
 _PATH: Final = "/api/v1/query"
 _ANSWERING: Final = frozenset({RolloutPhase.PROGRESSING, RolloutPhase.PAUSED})
 
@@ -64,11 +68,28 @@ class PrometheusReader:
                 aiohttp.ClientSession(timeout=timeout) as session,
                 session.get(f"{params.url.rstrip('/')}{_PATH}", params={"query": params.query}) as reply,
             ):
-                body = await reply.json(content_type=None)
-            return QueryResult(value=_largest(body))
-        except (aiohttp.ClientError, TimeoutError, ValueError, KeyError, TypeError) as error:
-            what = f"Prometheus at {params.url} has not answered: {str(error) or type(error).__name__}"
+                body = await _read(reply.content.iter_any())
+            return QueryResult(value=_largest(loads(body)))
+        except (aiohttp.ClientError, TimeoutError, ValueError, LookupError, TypeError, AttributeError) as error:
+            why = shortened(str(error) or type(error).__name__, _LONGEST_REASON)
+            what = f"Prometheus at {params.url} has not answered: {why}"
             raise EffectError(ClassifiedError(Category.INFRASTRUCTURE, "CheckNotRead", what)) from error
+
+
+async def _read(chunks: AsyncIterable[bytes]) -> bytes:
+    """The whole answer. Whose series it lists is up to what engines export, so its length has a limit.
+
+    Raises:
+        ValueError: it is longer.
+    """
+    body = bytearray()
+    async for chunk in chunks:
+        body += chunk
+        if len(body) > _LONGEST_ANSWER:
+            raise ValueError(
+                f"the answer has more than {_LONGEST_ANSWER} bytes; aggregate the query, as with sum or max"
+            )
+    return bytes(body)
 
 
 def _largest(body: JsonObject) -> float | None:

@@ -151,9 +151,12 @@ def _quota_below_usage(config: AIMClusterRuntimeConfig, view: View) -> list[Even
         return []
     # A change of a limit is reported here; that of a volume is `StorageQuotaReady` of its artifact.
     stored = view.untracked
+    namespaces = {one.name: one for one in stored.all(NAMESPACES).items}
+    annotated = any(labels.ANNOTATION_STORAGE_QUOTA in one.metadata.annotations for one in namespaces.values())
+    if config.spec.artifact_storage_quota is None and not annotated:
+        return []
     exceeded = exceeded_limits(
-        stored.all(ARTIFACT_CLAIMS).items,
-        lambda namespace: storage_limits(config, stored.get(NAMESPACES, None, namespace).value),
+        stored.all(ARTIFACT_CLAIMS).items, lambda namespace: storage_limits(config, namespaces.get(namespace))
     )
     message = (
         f"{', '.join(exceeded)}; nothing is deleted, and no volume is added until enough is freed: delete unused "

@@ -9,6 +9,7 @@ from support.controlplane import RawApi
 from typer.testing import CliRunner, Result
 
 from aim_cli.__main__ import app
+from aim_cli.migration import storage
 from aim_domain.crd import definition
 from aim_domain.kinds import AIM_SERVICE
 from aim_local.apiserver import ControlPlane
@@ -58,6 +59,22 @@ async def test_definitions_take_the_place_of_those_that_store_the_newer_version(
     assert after["spec"] == before["spec"]
     again = await migrate(controlplane, tmp_path)
     assert again.output.count("unchanged") == 10, again.output
+
+
+@pytest.mark.spec("CC-353")
+async def test_objects_that_no_write_changes_are_written_until_the_server_has_taken_in_the_definition(
+    controlplane: ControlPlane, api: RawApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storage, "_TAKEN_IN_SECONDS", 0.2)
+    monkeypatch.setattr(storage, "_BETWEEN_SECONDS", 0.05)
+    service = {"apiVersion": "aim.eai.amd.com/v1alpha1", "kind": "AIMService", "metadata": {"name": "chat"}}
+    await api.created(OURS, {**service, "spec": {"model": {"image": "a/b:1"}}})
+    listed = {"status": {"storedVersions": ["v1alpha1", "v1alpha2"]}}
+    assert (await api.merge(f"{DEFINITION}/status", listed)).status == 200
+    controlplane.requests.reset()
+    assert (await migrate(controlplane, tmp_path)).exit_code == 0
+    counted = controlplane.requests.report()["requests"]
+    assert sum(one["count"] for one in counted if one["verb"] == "update" and one["resource"] == "aimservices") > 1
 
 
 @pytest.mark.spec("CC-353")

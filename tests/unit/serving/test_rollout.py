@@ -1,4 +1,4 @@
-"""A new version beside the one that runs: steps, requests of people, what ends a rollout (serving.md section 14)."""
+"""A new version beside the one that runs: steps, requests of people, what ends a rollout (serving.md section 18b)."""
 
 from datetime import timedelta
 from typing import Any
@@ -163,7 +163,7 @@ def test_an_annotation_acts_once_and_is_removed_then() -> None:
 @pytest.mark.spec("SV-345")
 def test_the_new_version_answers_alone_until_the_pods_of_the_service_are_replaced() -> None:
     promoted = course(service(at(RolloutPhase.PAUSED, step=2, weight=50), "promote"), beside()).status
-    assert (promoted.running, promoted.former_pods) == (NEW, "former")
+    assert (promoted.running, promoted.former_pods) == (NEW, ("former",))
     promoted = promoted.model_copy(update={"request": None})
     for pods in ((pod("former"),), (pod("former"), pod("next")), (pod("next", ready=False),), ()):
         assert outline(course(service(promoted), beside(), pods=pods)) == ("Promoting", None, 100, False, True)
@@ -188,7 +188,9 @@ def test_a_new_version_that_stops_running_ends_the_rollout(phase: RolloutPhase, 
     one = rolled_out(service(state), found.status)
     assert (one.status, one.reason) == ("False", "RolloutAborted")
     assert "no longer runs" in one.message
-    assert one.message.endswith(f"kubectl annotate aimservice qwen-chat -n {TEAM} {labels.ANNOTATION_ROLLOUT}=retry")
+    assert one.message.endswith(
+        f"kubectl annotate --overwrite aimservice qwen-chat -n {TEAM} {labels.ANNOTATION_ROLLOUT}=retry"
+    )
 
 
 @pytest.mark.spec("SV-346")
@@ -350,3 +352,31 @@ def test_what_is_not_known_ends_no_rollout() -> None:
     assert [delete.name for delete in gone.deletes] == [beside_it["metadata"]["name"]], "the rollout was removed"
     assert gone.status is not None
     assert "rollout" not in gone.status
+
+
+@pytest.mark.spec("SV-340")
+def test_what_changes_no_pod_is_no_version() -> None:
+    _, running, first = adopted()
+    changed = with_status(first, storage={"pvcHeadroomPercent": 20})
+    plan = plan_for(cached(changed, running))
+    assert children_of(plan, "AIMService") == [], "else the promotion would wait for pods that nothing replaces"
+    assert plan.status is not None
+    found = plan.status["rollout"]
+    assert (found["phase"], found["running"] == found["revision"]) == ("Complete", True)
+    assert first.status is not None
+    assert found["revision"] != first.status["rollout"]["revision"]
+    undone = course(service(at(RolloutPhase.PAUSED, step=2, weight=50, pod_template="same")), beside(), template="same")
+    assert outline(undone) == ("Complete", None, None, False, False)
+
+
+@pytest.mark.spec("SV-340", "SV-271")
+def test_a_dry_run_shows_the_candidate_and_begins_no_rollout() -> None:
+    _, running, first = adopted()
+    changed = with_status(first, env=[{"name": "A", "value": "1"}])
+    changed["metadata"]["annotations"] = {labels.ANNOTATION_DRY_RUN: "plan"}
+    plan = plan_for(cached(changed, running))
+    assert plan.status is not None
+    assert first.status is not None
+    assert plan.status["rollout"] == first.status["rollout"]
+    [reported] = children_of(plan, "ConfigMap")
+    assert "create AIMService" in reported["data"]["plan"]

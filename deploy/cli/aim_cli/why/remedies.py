@@ -94,11 +94,13 @@ REMEDIES: Final[Mapping[str, str]] = MappingProxyType(
         "DryRun": f"have the plan carried out: kubectl annotate {{what}} {labels.ANNOTATION_DRY_RUN}-",
         "RolloutPreparing": "wait until the new version runs: kubectl get {what} -w",
         "RolloutProgressing": "wait for the end of the step: kubectl get {what} -w",
-        "RolloutPaused": f"go on with the next step: kubectl annotate {{what}} {labels.ANNOTATION_ROLLOUT}=continue",
+        "RolloutPaused": (
+            f"go on with the next step: kubectl annotate --overwrite {{what}} {labels.ANNOTATION_ROLLOUT}=continue"
+        ),
         "RolloutPromoting": "wait until its pods are replaced: kubectl get {what} -w",
         "RolloutDraining": "wait half a minute: kubectl get {what} -w",
         "RolloutAborted": (
-            f"correct the spec, or try again: kubectl annotate {{what}} {labels.ANNOTATION_ROLLOUT}=retry"
+            f"correct the spec, or try again: kubectl annotate --overwrite {{what}} {labels.ANNOTATION_ROLLOUT}=retry"
         ),
         "WaitingForEviction": "wait for what is being deleted: kubectl get aimartifacts -A",
         "NoStatus": _SEE_SERVICES,

@@ -316,8 +316,10 @@ class RolloutStatus(ApiModel):
     """When the phase or the step began."""
     candidate: str | None = None
     """AIMService of the new version."""
-    former_pods: str | None = None
-    """The pod-template-hash of the pods that are replaced."""
+    pod_template: str | None = None
+    """Digest of the pods that the InferenceService was given last."""
+    former_pods: Annotated[Items[str], Schema(max_items=64)] = ()
+    """Each pod-template-hash of the pods that are replaced."""
     request: str | None = None
     """What an annotation asked for, as long as it is there."""
     message: str | None = None
