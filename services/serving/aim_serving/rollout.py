@@ -109,12 +109,12 @@ def decide(service: AIMService, rollout: Rollout, versions: Versions, now: datet
     asked = _request_of(service)
     # An annotation acts once: it may outlive the pass that has carried it out.
     request = asked if asked != before.request else ""
-    before = _changed(before, request=asked or None)
+    before = _with_fields(before, request=asked or None)
     if not versions.wanted:
         return Course(before, held=True, beside=before.candidate is not None)
     if versions.wanted == before.running or (versions.template and versions.template == before.pod_template):
         # What users say may change without another pod, as of storage: waiting for pods to be replaced would not end.
-        before = _changed(before, running=versions.wanted, pod_template=versions.template or None)
+        before = _with_fields(before, running=versions.wanted, pod_template=versions.template or None)
         return _without_change(before, versions, now)
     if before.revision != versions.wanted:
         return _prepared(_begun(service, before, versions, now), rollout, versions, now)
@@ -131,7 +131,7 @@ def _request_of(service: AIMService) -> str:
     return asked if asked in _REQUESTS else ""
 
 
-def _changed(status: RolloutStatus, **fields: object) -> RolloutStatus:
+def _with_fields(status: RolloutStatus, **fields: object) -> RolloutStatus:
     """The status with other fields."""
     return status.model_copy(update=fields)
 
@@ -141,8 +141,8 @@ def _without_change(before: RolloutStatus, versions: Versions, now: datetime) ->
     if before.phase is RolloutPhase.PROMOTING:
         if not _has_replaced_pods(before, versions):
             weight = _WHOLE if _runs(versions.candidate) else None
-            return Course(_changed(before, weight=weight), beside=True)
-        before = _changed(before, phase=RolloutPhase.DRAINING, weight=None, former_pods=(), since=_second(now))
+            return Course(_with_fields(before, weight=weight), beside=True)
+        before = _with_fields(before, phase=RolloutPhase.DRAINING, weight=None, former_pods=(), since=_second(now))
     if before.phase is RolloutPhase.DRAINING and not _has_drained(before, now):
         return Course(before, beside=True, again=(before.since or now) + _DRAIN)
     if before.phase is RolloutPhase.DRAINING:
@@ -190,7 +190,7 @@ def _prepared(state: RolloutStatus, rollout: Rollout, versions: Versions, now: d
         return _aborted(state, f"the new version has failed: {words}", now)
     if now >= end:
         return _aborted(state, f"the new version does not run after {rollout.progress_deadline}: {words}", now)
-    return Course(_changed(state, message=words), held=True, beside=True, again=end)
+    return Course(_with_fields(state, message=words), held=True, beside=True, again=end)
 
 
 def _under_way(before: RolloutStatus, rollout: Rollout, versions: Versions, request: str, now: datetime) -> Course:
@@ -214,30 +214,30 @@ def _stepped(before: RolloutStatus, rollout: Rollout, step: int, versions: Versi
     """The step with that number begins; behind the last one the new version replaces the old one."""
     if step > len(rollout.steps):
         return _promoted(before, versions, now)
-    return _waited(_changed(before, since=_second(now), message=None), rollout, step, versions, now)
+    return _waited(_with_fields(before, since=_second(now), message=None), rollout, step, versions, now)
 
 
 def _waited(before: RolloutStatus, rollout: Rollout, step: int, versions: Versions, now: datetime) -> Course:
     if step > len(rollout.steps):
         return _promoted(before, versions, now)
     here, since = rollout.steps[step - 1], before.since or now
-    state = _changed(before, step=step, weight=here.weight)
+    state = _with_fields(before, step=step, weight=here.weight)
     if here.pause is None:
-        return Course(_changed(state, phase=RolloutPhase.PAUSED, message=None), held=True, beside=True)
+        return Course(_with_fields(state, phase=RolloutPhase.PAUSED, message=None), held=True, beside=True)
     end = since + _duration(here.pause)
     if now >= end and before.step == step and versions.unread:
-        waiting = _changed(state, phase=RolloutPhase.PROGRESSING, message=versions.unread)
+        waiting = _with_fields(state, phase=RolloutPhase.PROGRESSING, message=versions.unread)
         return Course(waiting, held=True, beside=True)
     if now >= end:
         return _stepped(before, rollout, step + 1, versions, now)
-    state = _changed(state, phase=RolloutPhase.PROGRESSING, message=None)
+    state = _with_fields(state, phase=RolloutPhase.PROGRESSING, message=None)
     return Course(state, held=True, beside=True, again=end)
 
 
 def _promoted(before: RolloutStatus, versions: Versions, now: datetime) -> Course:
     """The InferenceService gets the new version, whose requests go to the candidate until its pods are there."""
     former = {_hash(pod) for pod in versions.pods}
-    state = _changed(
+    state = _with_fields(
         before,
         phase=RolloutPhase.PROMOTING,
         running=versions.wanted,
@@ -252,7 +252,7 @@ def _promoted(before: RolloutStatus, versions: Versions, now: datetime) -> Cours
 
 
 def _aborted(before: RolloutStatus, why: str, now: datetime) -> Course:
-    state = _changed(before, phase=RolloutPhase.ABORTED, step=None, weight=None, since=_second(now), message=why)
+    state = _with_fields(before, phase=RolloutPhase.ABORTED, step=None, weight=None, since=_second(now), message=why)
     return _kept_off(state, now)
 
 
@@ -261,7 +261,7 @@ def _kept_off(aborted: RolloutStatus, now: datetime) -> Course:
     if aborted.candidate is None:
         return Course(aborted, held=True)
     if _has_drained(aborted, now):
-        return Course(_changed(aborted, candidate=None), held=True)
+        return Course(_with_fields(aborted, candidate=None), held=True)
     return Course(aborted, held=True, beside=True, again=(aborted.since or now) + _DRAIN)
 
 
