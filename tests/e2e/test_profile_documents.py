@@ -43,11 +43,9 @@ async def test_a_profile_is_reported_and_gives_way_to_a_template(platform: Platf
     newer = path.replace(OWN, NEWER)
     by_profile = written("AIMService", "by-profile", {"profile": {"name": "qwen-mi300x"}})
     annotated = written("AIMService", "annotated", {"model": {"image": IMAGE}}, "profile")
-    adapted = written("AIMService", "adapted", {"model": {"image": IMAGE}, "adapters": [{"name": "sql"}]})
     for body, found in (
         (by_profile, "spec.profile asks"),
         (annotated, f"annotation {PIPELINE} asks"),
-        (adapted, "spec.adapters asks for LoRA adapters"),
     ):
         name = body["metadata"]["name"]
         await platform.api.created(newer, body)

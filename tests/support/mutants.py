@@ -201,8 +201,8 @@ CHOOSERS = (
     Mutant(
         "an index that lost the namespace",
         "aim_artifacts.indexes",
-        'ARTIFACTS, "source", lambda artifact: [scoped(artifact.namespace, artifact.spec.source_uri)]',
-        'ARTIFACTS, "source", lambda artifact: [scoped(None, artifact.spec.source_uri)]',
+        "lambda artifact: [scoped(artifact.namespace, artifact.spec.source_uri)] if has_weights(artifact) else [],",
+        "lambda artifact: [scoped(None, artifact.spec.source_uri)] if has_weights(artifact) else [],",
     ),
     Mutant(
         "an index that finds nothing",

@@ -59,7 +59,8 @@ def _allowed(body: JsonObject) -> set[str]:
     if kind == "AIMTemplateCache":
         return {"AIMService"} if spec.get("mode") == "Dedicated" else {_NOBODY, "AIMServiceTemplate"}
     if kind == "AIMArtifact":
-        return {_NOBODY, "AIMTemplateCache"}
+        of_service = body["spec"].get("type") in {"adapter", "adapterDisk"}
+        return {"AIMService"} if of_service else {_NOBODY, "AIMTemplateCache"}
     if kind == "AIMServiceTemplate":
         return {_NOBODY} if labels.get(f"{_OWN}origin") == "derived" else {"AIMModel"}
     if kind == "Job":

@@ -48,6 +48,8 @@ _REPOSITORY: Final = re.compile(r"[\w.-]+(/[\w.-]+)?([@:]\w.*)?/*", re.ASCII)
 
 
 _JUDGED: Final[tuple[tuple[str, _Judge | None], ...]] = (
+    # A bad adapter takes nothing from the service (LA-033).
+    (r"spec\.adapters.*", None),
     (r"hardware\.cpu\.requests", _nothing),
     (r"hardware\.(cpu\.limits|gpu\.minVram)|size", _no_amount),
     (r"artifactStorageQuota\.(clusterLimit|defaultNamespaceLimit)", _no_amount),
@@ -57,7 +59,6 @@ _JUDGED: Final[tuple[tuple[str, _Judge | None], ...]] = (
     (r"resources\.(limits|requests)", None),
     # No profile is served, whatever it holds (CC-352).
     (r"spec\.(profile|profiles|profileCopy|derivedFrom)", _given),
-    (r"spec\.adapters", bool),
     (r"pvcHeadroomPercent", None),
     (r"(min|max)?[rR]eplicas|syncInterval|requestTimeout|pathTemplate|labelPropagation\.match\.0", None),
     (r"image|model\.name|customTemplates\.0\.name", None),

@@ -8,17 +8,17 @@ from support.builders import EARLIER, condition, make, owner
 from support.deciding import decide
 from support.live import Live
 
-from aim_domain import AimSettings, InferenceService, kinds, labels
+from aim_domain import InferenceService, kinds, labels
 from aim_domain.parts import INFERENCE_SERVICES, SERVICES
 from aim_domain.pods.facts import POD_EVENTS
 from aim_serving import indexes
-from aim_serving.service import CONSUMED, SERVICE_RECONCILER, definition
+from aim_serving.service import CONSUMED, SERVICE_RECONCILER, ServingSettings, definition
 from controller_runtime import FACT, ClassifiedError, JsonObject, Plan
 from controller_runtime.log.history.facts import fact_key
 from controller_runtime.log.wire.part import GroupId
 from controller_runtime.testing import NOW, BuiltCache, cache_of
 
-DEFINITION = definition(AimSettings(system_namespace="aim-system"))
+DEFINITION = definition(ServingSettings(system_namespace="aim-system"))
 TEAM = "ml-team"
 IMAGE = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"
 WORKLOAD = "qwen-chat-a04542d9"

@@ -1,10 +1,13 @@
 """A Hub of made-up models: every repository exists and holds a MiB of weights, with the checksums of its files.
 
+One whose name ends with `lora`, or `lora-r64`, is a small adapter of that rank.
+
 `python -m aim_local.hub HOST PORT` serves it to the pods of a node.
 """
 
 import asyncio
 import hashlib
+import re
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,6 +20,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from aim_local.serving import HOST, serving
+from controller_runtime import dumps
 
 WEIGHTS: Final = 1 << 20
 """Bytes of the weights of each repository."""
@@ -25,6 +29,10 @@ _SHARDS: Final = 24
 _BLOCK: Final = 1 << 13
 _REVISION: Final = hashlib.sha1(b"made up", usedforsecurity=False).hexdigest()
 _CONFIG: Final = "config.json"
+_ADAPTER_CONFIG: Final = "adapter_config.json"
+_SMALL: Final = frozenset({_CONFIG, _ADAPTER_CONFIG})
+_ADAPTER: Final = re.compile(r"lora(?:-r(\d+))?$")
+"""How the names of adapters end, with their rank where it is not 16."""
 
 
 @asynccontextmanager
@@ -64,7 +72,7 @@ async def _tree(request: Request) -> Response:
 
 def _entry(path: str, content: bytes) -> dict[str, object]:
     entry = {"type": "file", "path": path, "size": len(content), "oid": _blob_id(content)}
-    if path == _CONFIG:
+    if path in _SMALL:
         return entry
     return entry | {"lfs": {"oid": hashlib.sha256(content).hexdigest(), "size": len(content), "pointerSize": 134}}
 
@@ -74,7 +82,7 @@ async def _content(request: Request, pause: float) -> Response:
     whole = _files(_name(request)).get(path)
     if whole is None:
         return JSONResponse({"error": "Entry not found"}, 404, {"X-Error-Code": "EntryNotFound"})
-    etag = _blob_id(whole) if path == _CONFIG else hashlib.sha256(whole).hexdigest()
+    etag = _blob_id(whole) if path in _SMALL else hashlib.sha256(whole).hexdigest()
     start = _start(request)
     headers = {
         "ETag": f'"{etag}"',
@@ -102,6 +110,10 @@ def _start(request: Request) -> int:
 
 @lru_cache(maxsize=8)
 def _files(repository: str) -> dict[str, bytes]:
+    if adapter := _ADAPTER.search(repository):
+        config = dumps({"peft_type": "LORA", "r": int(adapter[1] or 16)})
+        weights = hashlib.shake_128(repository.encode()).digest(WEIGHTS // _SHARDS)
+        return {_ADAPTER_CONFIG: config, "adapter_model.safetensors": weights}
     names = [f"model-{number + 1:05}-of-{_SHARDS:05}.safetensors" for number in range(_SHARDS)]
     shards = {name: hashlib.shake_128(f"{repository}/{name}".encode()).digest(WEIGHTS // _SHARDS) for name in names}
     return {_CONFIG: b'{"model_type": "made-up"}\n', **shards}

@@ -6,6 +6,17 @@ from datetime import UTC, datetime
 from typing import Final
 
 from aim_artifacts import SERVICE_NAME
+from aim_artifacts.adapters import (
+    claim_of_disk,
+    disk_of,
+    disk_stage,
+    environment,
+    is_adapter,
+    is_disk,
+    is_verified_on,
+    waiting_for_disk,
+    without_room,
+)
 from aim_artifacts.claim import (
     display_size,
     headroom_annotation,
@@ -24,7 +35,7 @@ from aim_artifacts.conditions import (
     annotate,
 )
 from aim_artifacts.download_stage import download, provision, settled_stage
-from aim_artifacts.indexes import AS_CREATED, PODS_BY_JOB, USES_OF_CLAIM, ClaimUse
+from aim_artifacts.indexes import AS_CREATED, PODS_BY_JOB, USES_OF_CLAIM, ClaimUse, has_weights
 from aim_artifacts.jobs import filter_to_pin, is_filter_ignored
 from aim_artifacts.limits.admission import Admission, in_effect, judge
 from aim_artifacts.progress import DownloadOutcome, download_complete, progress_fields
@@ -221,13 +232,15 @@ def _requeue_after(evaluation: Evaluation, stage: Stage) -> float | None:
 
 
 def _observe(artifact: AIMArtifact, view: View) -> SeenArtifact:
+    disk = disk_of(artifact, view) if is_adapter(artifact) else None
     return SeenArtifact(
         artifact,
         resolve_config(view, artifact.namespace, artifact.spec.runtime_config_name),
-        _own_claim(artifact, view),
+        _own_claim(artifact, view) if disk is None else claim_of_disk(disk, view),
         view.get(STATUS_UPDATER_BINDINGS, artifact.namespace, STATUS_UPDATER),
         _job(view, artifact.namespace, check_size_job_name(artifact.name, artifact.uid)),
         _job(view, artifact.namespace, download_job_name(artifact.name, artifact.uid)),
+        disk,
     )
 
 
@@ -258,20 +271,50 @@ def _unreadable(binding: Lookup[RoleBinding]) -> tuple[ClassifiedError, ...]:
 def _stage(seen: SeenArtifact, view: View, settings: ArtifactsSettings, now: datetime) -> Stage:
     facts = PodFacts(view, SERVICE_NAME, seen.artifact.uid, now)
     size = stated_size(seen.artifact) or seen.artifact.status.discovered_size_bytes
+    if size is None and is_disk(seen.artifact):
+        # The spec lacks its size, which its own error says.
+        return Stage()
     if size is None:
         discovery = discover_size(seen, facts, settings, now)
         if discovery.size is None:
             return discovery
         size = discovery.size
+    if seen.disk is not None:
+        return _adapter(seen, seen.disk, size, facts=facts, settings=settings, now=now)
     claim = seen.claim.value
     if claim is None or claim.deleting:
         admission = judge(seen.artifact, seen.config.spec, size, view, now)
         return _admitted(provision(seen, size, admission), admission)
-    if is_verified(claim, seen.artifact):
+    if is_disk(seen.artifact):
+        stage = disk_stage(seen.artifact, claim, facts)
+    elif is_verified(claim, seen.artifact):
         stage = settled_stage(seen, claim, size, now)
     else:
         stage = replace(download(seen, claim, size, facts=facts, settings=settings, now=now), size=size)
     return _admitted(stage, in_effect(seen.artifact, view))
+
+
+def _adapter(
+    seen: SeenArtifact,
+    disk: Lookup[AIMArtifact],
+    size: int,
+    *,
+    facts: PodFacts,
+    settings: ArtifactsSettings,
+    now: datetime,
+) -> Stage:
+    """The stages of an adapter, which has a folder on the disk and no volume of its own (LA-021 to LA-024)."""
+    claim = seen.claim.value
+    if disk.value is None or claim is None:
+        return waiting_for_disk(seen.artifact, disk, seen.claim)
+    if is_verified_on(seen.artifact, claim):
+        return settled_stage(seen, claim, size, now)
+    if seen.download_job.lookup.value is None:
+        full = without_room(seen.artifact, disk.value, size, facts.view)
+        if full is not None:
+            return full
+    fixed = environment(seen.artifact, disk.value, facts.view, now)
+    return replace(download(seen, claim, size, facts=facts, settings=settings, now=now, fixed=fixed), size=size)
 
 
 def _admitted(stage: Stage, admission: Admission) -> Stage:
@@ -323,7 +366,7 @@ def _model_id(artifact: AIMArtifact) -> Sequence[Desired]:
     """That the name under which containers look for the weights is not known; nothing where it is (AR-829)."""
     spec = artifact.spec
     # A spec that cannot be carried out says one thing (FW-474).
-    if artifact_errors(spec) or effective_model_id(spec.model_id, spec.source_uri):
+    if not has_weights(artifact) or artifact_errors(spec) or effective_model_id(spec.model_id, spec.source_uri):
         return ()
     message = (
         f"no modelId is given for {spec.source_uri} and none can be derived; "
@@ -373,14 +416,14 @@ def _status(seen: SeenArtifact, stage: Stage, evaluation: Evaluation, used: Last
 
 
 def _uses(seen: SeenArtifact, view: View) -> Sequence[ClaimUse]:
-    claim = seen.claim.value
+    claim = seen.claim.value if seen.disk is None else None
     return () if claim is None else view.summary(USES_OF_CLAIM, scoped(claim.namespace, claim.name)).items
 
 
 def _volume_fields(seen: SeenArtifact) -> JsonObject:
     """Name, size and headroom of the volume, as they stand on the claim itself (AR-204, AR-205, AR-214)."""
     claim = seen.claim.value
-    if claim is None:
+    if claim is None or seen.disk is not None:
         return {}
     applied = headroom_annotation(claim.metadata.annotations.get(labels.ANNOTATION_HEADROOM))
     return {

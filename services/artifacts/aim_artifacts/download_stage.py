@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
+from aim_artifacts.adapters import is_verified_on, verified_on
 from aim_artifacts.claim import build_claim, is_marked_verified, mark_verified
 from aim_artifacts.conditions import RESOURCE_NOT_READY
 from aim_artifacts.download_account import AccountSeen, look_at_account
@@ -24,7 +25,7 @@ from aim_domain import PodFacts, failed_condition, inspect_pvc, newest_pod
 from aim_domain.component_names import ComponentName
 from aim_domain.naming import claim_name
 from controller_runtime import ClaimPhase, Component, Effect, PodPhase, State, downstream
-from controller_runtime.core import Job, PersistentVolumeClaim
+from controller_runtime.core import EnvVar, Job, PersistentVolumeClaim
 
 _CLAIM = ComponentName.CACHE_PVC
 _JOB = ComponentName.DOWNLOAD_JOB
@@ -48,10 +49,11 @@ def provision(seen: SeenArtifact, size: int, admission: Admission) -> Stage:
 
 def settled_stage(seen: SeenArtifact, claim: PersistentVolumeClaim, size: int | None, now: datetime) -> Stage:
     """The content is verified: only the volume matters from here on (AR-107, AR-313)."""
-    patches = () if is_marked_verified(claim) else (mark_verified(claim, now),)
+    unmarked = seen.disk is None and not is_marked_verified(claim)
     return Stage(
         (_volume(claim), *_finished(seen.download_job)),
-        patches=patches,
+        patches=(mark_verified(claim, now),) if unmarked else (),
+        annotations=() if seen.disk is None or is_verified_on(seen.artifact, claim) else (verified_on(claim),),
         size=size,
         outcome=DownloadOutcome(succeeded=True),
     )
@@ -65,14 +67,19 @@ def download(
     facts: PodFacts,
     settings: ArtifactsSettings,
     now: datetime,
+    fixed: tuple[EnvVar, ...] = (),
 ) -> Stage:
-    """Run the download Job and follow it."""
+    """Run the download Job and follow it.
+
+    Args:
+        fixed: variables of an adapter, which nothing overrides.
+    """
     found = seen.download_job
     volume, job = _volume(claim, facts), found.lookup.value
     waiting = _claim_reading(claim, facts)
     if job is None:
         looked = look_at_account(facts.view, seen.artifact.namespace, settings, now)
-        started = _start(seen, claim, size, looked, settings).with_components(volume)
+        started = _start(seen, claim, size, looked, settings, fixed=fixed).with_components(volume)
         return replace(started, effects=(*started.effects, *waiting))
     if job.deleting or is_stale(job, claim):
         return _replace(found, job, "it belongs to another volume").with_components(volume)
@@ -104,7 +111,13 @@ def _finished(found: JobSeen) -> tuple[Component, ...]:
 
 
 def _start(
-    seen: SeenArtifact, claim: PersistentVolumeClaim, size: int, looked: AccountSeen, settings: ArtifactsSettings
+    seen: SeenArtifact,
+    claim: PersistentVolumeClaim,
+    size: int,
+    looked: AccountSeen,
+    settings: ArtifactsSettings,
+    *,
+    fixed: tuple[EnvVar, ...],
 ) -> Stage:
     found = seen.download_job
     missing = downstream(_JOB, found.lookup, what=found.what)
@@ -124,6 +137,7 @@ def _start(
         account=looked.account,
         hf_home=hf_home,
         gpu_taint=seen.config.pods.gpu_taint,
+        fixed=fixed,
     )
     return replace(waiting, children=(job,))
 

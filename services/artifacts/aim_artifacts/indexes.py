@@ -7,6 +7,7 @@ from aim_domain import (
     NAMESPACE_CONFIGS_BY_NAMESPACE,
     AIMArtifact,
     AIMService,
+    ArtifactType,
     CacheMode,
     InferenceService,
     ResolutionScope,
@@ -36,8 +37,21 @@ from controller_runtime.core import Pod, Volume
 AS_CREATED: Final = 1
 """The generation of an object whose spec never changed."""
 
+
+def has_weights(artifact: AIMArtifact) -> bool:
+    """Whether it holds a model; not an adapter, nor a disk for adapters (LA-027)."""
+    return artifact.spec.type in {None, ArtifactType.MODEL}
+
+
 ARTIFACTS_BY_SOURCE: Final = Index(
-    ARTIFACTS, "source", lambda artifact: [scoped(artifact.namespace, artifact.spec.source_uri)]
+    ARTIFACTS,
+    "source",
+    lambda artifact: [scoped(artifact.namespace, artifact.spec.source_uri)] if has_weights(artifact) else [],
+)
+ADAPTERS_BY_DISK: Final = Index(
+    ARTIFACTS,
+    "disk",
+    lambda artifact: [scoped(artifact.namespace, artifact.spec.disk)] if artifact.spec.disk else [],
 )
 ARTIFACTS_BY_CACHE: Final = label_index(ARTIFACTS, labels.TEMPLATE_CACHE_NAME)
 EVERYWHERE: Final = ""
@@ -45,8 +59,8 @@ EVERYWHERE: Final = ""
 
 
 def is_waiting(artifact: AIMArtifact) -> bool:
-    """Whether the artifact reports no volume."""
-    return not artifact.status.persistent_volume_claim
+    """Whether the artifact reports no volume, and is to have one."""
+    return not artifact.status.persistent_volume_claim and artifact.spec.type is not ArtifactType.ADAPTER
 
 
 WAITING_ARTIFACTS: Final = Index(
@@ -134,6 +148,7 @@ SERVICES_BY_TEMPLATE: Final = Index(SERVICES, "template", template_shared_by)
 
 INDEXES: Final = (
     ARTIFACTS_BY_SOURCE,
+    ADAPTERS_BY_DISK,
     ARTIFACTS_BY_CACHE,
     WAITING_ARTIFACTS,
     CLAIMS_BY_NAMESPACE,

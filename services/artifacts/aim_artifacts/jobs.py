@@ -98,12 +98,13 @@ _FILTER = "AIM_DOWNLOAD_FILTER"
 
 
 def download_environment(
-    artifact: AIMArtifact, config: RuntimeConfigSpec, size: int, *, hf_home: str = ""
+    artifact: AIMArtifact, config: RuntimeConfigSpec, size: int, *, hf_home: str = "", fixed: Sequence[EnvVar] = ()
 ) -> tuple[EnvVar, ...]:
     """Defaults, overridden by the config, overridden by the artifact, with the fixed ones last to have a say.
 
     Args:
         hf_home: of a KaiwoConfig, in place of the default (RC-156).
+        fixed: of an adapter (LA-021).
     """
     defaults = {
         "AIM_DOWNLOADER_PROTOCOL": "XET,HF_TRANSFER",
@@ -116,11 +117,9 @@ def download_environment(
         "ARTIFACT_NAMESPACE": artifact.namespace,
         "STALL_TIMEOUT": "120",
     }
-    fixed = {name: defaults[name] for name in ("ARTIFACT_NAME", "ARTIFACT_NAMESPACE", "MOUNT_PATH")}
-    merged = merge_env(
-        _variables(defaults), config.env, artifact.spec.env, _variables({**fixed, **_filter(artifact, config)})
-    )
-    return ordered_by_references(merged)
+    own = {name: defaults[name] for name in ("ARTIFACT_NAME", "ARTIFACT_NAMESPACE", "MOUNT_PATH")}
+    last = _variables({**own, **_filter(artifact, config)})
+    return ordered_by_references(merge_env(_variables(defaults), config.env, artifact.spec.env, [*last, *fixed]))
 
 
 def check_size_environment(artifact: AIMArtifact, config: RuntimeConfigSpec) -> tuple[EnvVar, ...]:
@@ -169,6 +168,7 @@ def build_download_job(
     account: DownloadAccount,
     hf_home: str = "",
     gpu_taint: str = "",
+    fixed: Sequence[EnvVar] = (),
 ) -> Child:
     """The Job that fills the volume.
 
@@ -176,8 +176,9 @@ def build_download_job(
         account: as which its pods report.
         hf_home: where a directory is mounted for what the Hub client keeps; empty for none (RC-156).
         gpu_taint: key of the taint of GPU nodes, which its pods tolerate; empty for none (AR-842).
+        fixed: variables of an adapter, which nothing overrides (LA-021).
     """
-    env = download_environment(artifact, config, size, hf_home=hf_home)
+    env = download_environment(artifact, config, size, hf_home=hf_home, fixed=fixed)
     volumes: list[JsonObject] = [{"name": _VOLUME, "persistentVolumeClaim": {"claimName": claim.name}}]
     mounts: list[JsonObject] = [{"name": _VOLUME, "mountPath": MOUNT_PATH}]
     if hf_home:

@@ -31,7 +31,12 @@ class JobSeen:
 
 @dataclass(frozen=True, slots=True)
 class SeenArtifact:
-    """Everything a pass found about one artifact."""
+    """Everything a pass found about one artifact.
+
+    Attributes:
+        claim: of an adapter, that of its disk.
+        disk: of an adapter.
+    """
 
     artifact: AIMArtifact
     config: ResolvedConfig
@@ -39,6 +44,7 @@ class SeenArtifact:
     binding: Lookup[RoleBinding]
     size_job: JobSeen
     download_job: JobSeen
+    disk: Lookup[AIMArtifact] | None = None
 
     @property
     def config_of_jobs(self) -> RuntimeConfigSpec:

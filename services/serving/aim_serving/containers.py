@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from aim_domain import (
@@ -35,18 +36,20 @@ def container_env(
     profile: RenderedProfile | None = None,
     *,
     hf_home: str = "",
+    engine: Mapping[str, str] = MappingProxyType({}),
 ) -> list[JsonObject]:
     """The variables as they are applied; a higher layer replaces, AIM_ENGINE_ARGS is merged (SV-038).
 
     Args:
         profile: the mounted custom profile, whose ids nothing overrides (SV-158).
         hf_home: of a KaiwoConfig, below everything else (RC-156).
+        engine: of a service that is ready for adapters (LA-030).
     """
     custom = _variables(profile.env) if profile else ()
     derived = () if profile else _ids(template)
     layers = (
         _DEFAULTS,
-        _variables({"HF_HOME": hf_home}),
+        _variables({"HF_HOME": hf_home, **engine}),
         _of_profile(template),
         config.env,
         (*derived, *_purpose(template)),

@@ -6,6 +6,7 @@ from typing import Final
 
 from aim_domain import AIMService, child_labels, labels
 from aim_domain.parts import SERVICE_PLANS
+from aim_serving.adapter_loading import ADAPTER_LOAD
 from aim_serving.autoscaling import AWAKENING, SCALER_REMOVAL
 from controller_runtime import (
     Child,
@@ -25,6 +26,9 @@ DRY_RUN: Final = "DryRun"
 _PLAN: Final = "plan"
 _LONGEST: Final = 200_000
 """Characters of a reported plan; a ConfigMap holds a megabyte."""
+
+_CHANGING: Final = frozenset({SCALER_REMOVAL.name, AWAKENING.name, ADAPTER_LOAD.name})
+"""Effects that do not only read."""
 
 
 def is_dry_run(service: AIMService) -> bool:
@@ -65,7 +69,7 @@ def report_instead(view: View, service: AIMService, plan: Plan) -> Plan:
         "labels": child_labels(own, parent=service, controller="service", propagation=None),
     }
     body = kind_of({"metadata": metadata, "data": {_PLAN: text[:_LONGEST]}}, CONFIG_MAP)
-    reading = tuple(effect for effect in plan.effects if effect.kind not in (SCALER_REMOVAL.name, AWAKENING.name))
+    reading = tuple(effect for effect in plan.effects if effect.kind not in _CHANGING)
     return replace(plan, patches=(), deletes=(), children=(Child(SERVICE_PLANS, body),), effects=reading)
 
 

@@ -4,6 +4,7 @@ from typing import Final
 
 from aim_domain import GPUS, NAMESPACE_CONFIGS_BY_NAMESPACE, AIMService, AIMTemplateCache, labels
 from aim_domain.parts import (
+    ARTIFACTS,
     CLUSTER_MODELS,
     CLUSTER_TEMPLATES,
     INFERENCE_SERVICE_EVENTS,
@@ -74,6 +75,7 @@ def _stored_template(service: AIMService) -> list[str]:
     return [scoped(service.namespace, stored.name)] if stored and stored.name else []
 
 
+ARTIFACTS_BY_OWNER: Final = owner_index(ARTIFACTS)
 SERVICES_BY_OWNER: Final = owner_index(SERVICES)
 SERVICES_BY_STORED_TEMPLATE: Final = Index(SERVICES, "stored-template", _stored_template)
 
@@ -92,6 +94,7 @@ ALL: Final = (
     CACHES_BY_SERVICE,
     EVENTS_BY_OBJECT,
     PODS_BY_WORKLOAD,
+    ARTIFACTS_BY_OWNER,
     SERVICES_BY_OWNER,
     SERVICES_BY_STORED_TEMPLATE,
     NAMESPACE_CONFIGS_BY_NAMESPACE,

@@ -34,7 +34,7 @@ from aim_serving.containers import container_env, container_resources
 from aim_serving.references import Model, Template
 from aim_serving.replicas import Scaling, scaling_annotations
 from aim_serving.template_selection import metadata_of
-from aim_serving.volumes import ProfileMount, Volumes
+from aim_serving.volumes import AdapterMount, ProfileMount, Volumes
 from controller_runtime import (
     ERROR_STATES,
     Child,
@@ -95,6 +95,7 @@ def build_inference_service(
     volumes: Volumes,
     pods: PodDefaults,
     profile: ProfileMount | None = None,
+    adapters: AdapterMount | None = None,
     restricted: bool = False,
 ) -> Child:
     """The complete desired object; a repeated call gives the same body (FW-205).
@@ -102,7 +103,8 @@ def build_inference_service(
     Args:
         restricted: whether the namespace takes restricted pods alone (SV-301).
     """
-    mounted = volumes.with_profile(profile).with_hf_home(pods.hf_home)
+    mounted = volumes.with_profile(profile).with_adapters(adapters).with_hf_home(pods.hf_home)
+    custom, engine = profile.rendered if profile else None, adapters.env if adapters else {}
     metadata = {
         "name": name,
         "namespace": service.namespace,
@@ -114,7 +116,7 @@ def build_inference_service(
     container = {
         "name": CONTAINER,
         "image": model.image,
-        "env": container_env(service, template, config, profile.rendered if profile else None, hf_home=pods.hf_home),
+        "env": container_env(service, template, config, custom, hf_home=pods.hf_home, engine=engine),
         "resources": container_resources(
             template.status.resolved_hardware,
             (resources_of(config), model.resources, template.spec.resources, service.spec.resources),
@@ -279,8 +281,10 @@ def is_serving(pod: Pod) -> bool:
 
 _DIGITS: Final = 16
 _OF_ROUTING: Final = frozenset({"routing"})
-OF_SCALE: Final = frozenset({"replicas", "minReplicas", "maxReplicas", "autoScaling", "deploymentStrategy", "rollout"})
-"""What a service says about the number of its pods and how they are replaced, and not what they are."""
+OF_SCALE: Final = frozenset(
+    {"replicas", "minReplicas", "maxReplicas", "autoScaling", "deploymentStrategy", "rollout", "adapters"}
+)
+"""What a service says about the number of its pods, how they are replaced and what they load, not what they are."""
 _UNSAID: Final = PodDefaults()
 
 

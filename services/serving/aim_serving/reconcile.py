@@ -20,6 +20,13 @@ from aim_domain import (
 from aim_domain.component_names import ComponentName
 from aim_domain.naming import optional_label_value
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACTS, NAMESPACES
+from aim_serving.adapters import (
+    AdaptersJudged,
+    SeenAdapters,
+    adapter_mount,
+    find_adapters,
+    judge_adapters,
+)
 from aim_serving.autoscaling import awakening, scaler_removal
 from aim_serving.containers import contradiction
 from aim_serving.dry_run import dry_run_condition, former_plan, is_dry_run, report_instead, waiting_for_user
@@ -120,6 +127,7 @@ class Situation:
     template: TemplateUse
     cache: Lookup[AIMTemplateCache]
     profile: ProfileMount | None = None
+    adapters: SeenAdapters | None = None
 
     @property
     def ready_template(self) -> Template | None:
@@ -148,6 +156,7 @@ class WantedChildren:
         repairs: of the cache's variables.
         remembered: patches of the service itself.
         candidate: the AIMService of a new version that is rolled out.
+        adapters: what is downloaded for them; last, so that the model has what it needs whatever becomes of these.
         former: candidates of versions that are not.
         course: of the rollout; ``None`` without one.
         checks: what is to be read about the new version.
@@ -159,6 +168,7 @@ class WantedChildren:
     repairs: tuple[Patch, ...]
     remembered: tuple[Patch, ...] = ()
     candidate: Child | None = None
+    adapters: tuple[Child, ...] = ()
     former: tuple[Delete, ...] = ()
     course: Course | None = None
     checks: tuple[Effect, ...] = ()
@@ -166,7 +176,7 @@ class WantedChildren:
     @property
     def children(self) -> tuple[Child, ...]:
         own = (self.copy, self.workload, self.candidate)
-        return (*self.inputs, *(child for child in own if child is not None))
+        return (*self.inputs, *(child for child in own if child is not None), *self.adapters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +191,7 @@ class Health:
     cache: CacheVerdict
     evaluation: Evaluation
     retries: int
+    adapters: AdaptersJudged
 
 
 def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
@@ -216,6 +227,7 @@ def look_up(view: View, service: AIMService, now: datetime) -> Situation:
         template=template,
         cache=find_cache(view, service, template.result.template),
         profile=None if isinstance(profile, ClassifiedError) else profile,
+        adapters=find_adapters(view, service, config.spec, workload.found) if workload.unreadable is None else None,
     )
 
 
@@ -249,10 +261,14 @@ def want(view: View, service: AIMService, seen: Situation) -> WantedChildren:
     """Each child when its gate is open (SV-122, SV-130, SV-140…SV-143)."""
     workload = _workload_child(view, service, seen)
     return WantedChildren(
-        inputs=tuple(child for child in (seen.model.create, _cache_child(view, service, seen)) if child is not None),
+        inputs=(
+            *(child for child in (seen.model.create, _cache_child(view, service, seen)) if child is not None),
+            *(seen.adapters.disks if seen.adapters is not None and seen.ready_template is not None else ()),
+        ),
         copy=seen.profile.copy if seen.profile is not None and workload is not None else None,
         workload=workload,
         repairs=env_patches(service, seen.ready_template, seen.cache.value),
+        adapters=seen.adapters.downloads if seen.adapters is not None and workload is not None else (),
     )
 
 
@@ -339,6 +355,8 @@ def _workload_child(view: View, service: AIMService, seen: Situation) -> Child |
         return None
     if workload.left is not None:
         return None
+    if seen.running is None and seen.adapters is not None and seen.adapters.disk.is_awaited:
+        return None
     model = _model_part(seen)
     volumes = _volumes(view, seen)
     sources = [source.source_uri for source in (*template.spec.model_sources, *template.status.model_sources)]
@@ -355,6 +373,7 @@ def _workload_child(view: View, service: AIMService, seen: Situation) -> Child |
         volumes=volumes,
         pods=seen.config.pods,
         profile=seen.profile,
+        adapters=adapter_mount(service, template, seen.adapters),
         restricted=is_restricted(namespace.value),
     )
 
@@ -418,6 +437,7 @@ def judge(view: View, service: AIMService, seen: Situation, wanted: WantedChildr
     creating = wanted.workload is not None and seen.running is None and _is_made_now(view, service, seen)
     observed = observe_workload(view, service, seen.workload, now, being_created=creating)
     cache = _judge_cache(view, service, seen, repaired=bool(wanted.repairs))
+    adapters = judge_adapters(view, service, seen.adapters, seen.workload.name)
     components = _components(service, seen, observed, cache)
     # A retry counts once its status is stored; an unstored one would be tried over and over.
     reported_anyway = cache.retries != _retries(service)
@@ -435,13 +455,14 @@ def judge(view: View, service: AIMService, seen: Situation, wanted: WantedChildr
             *autoscaling_in_effect(service.spec),
             *dry_run_condition(service),
             *(() if wanted.course is None else (rolled_out(service, wanted.course.status),)),
+            *adapters.conditions,
         ),
         progressing=waiting_for_user(service, running=seen.running is not None),
         failure=view.failure,
         created=service.metadata.creation_timestamp if _is_sought(components) and not reported_anyway else None,
     )
     retries = cache.retries if evaluation.may_apply and not is_dry_run(service) else _retries(service)
-    return Health(observed, cache, evaluation, retries)
+    return Health(observed, cache, evaluation, retries, adapters)
 
 
 def _components(
@@ -523,6 +544,7 @@ def report(
             "cache": cache_json(service, seen.cache.value, judged.retries),
             "runtime": runtime_json(runtime_status(service, seen.workload.name, observed.autoscaler)),
             "rollout": None if wanted.course is None else to_json(wanted.course.status),
+            "adapters": [to_json(one) for one in judged.adapters.statuses] or None,
         },
         value=service_status(evaluation.status, workload_exists=seen.running is not None),
     )
@@ -532,11 +554,18 @@ def report(
         evaluation,
         status=status,
         patches=(*seen.template.patches, *wanted.repairs, *wanted.remembered),
-        deletes=(*judged.cache.deletes, *seen.template.deletes, *wanted.former, *former_plan(view, service)),
+        deletes=(
+            *judged.cache.deletes,
+            *seen.template.deletes,
+            *wanted.former,
+            *(seen.adapters.deletes if seen.adapters is not None else ()),
+            *former_plan(view, service),
+        ),
         children=(*wanted.children, *seen.template.children),
         effects=(
             *observed.effects,
             *wanted.checks,
+            *(judged.adapters.effects if evaluation.may_apply else ()),
             *(_scaler_effects(view, seen, now) if evaluation.may_apply else ()),
         ),
         requeue_after=None if again is None else (again - now).total_seconds(),

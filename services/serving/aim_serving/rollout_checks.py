@@ -2,7 +2,7 @@
 
 import math
 import sys
-from collections.abc import AsyncIterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
@@ -14,6 +14,7 @@ from aim_domain import DEFAULT_NAME, AIMService, RolloutCheck, RolloutPhase, Rol
 from aim_domain.naming import inference_service_name
 from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS
 from aim_serving import SERVICE_NAME
+from aim_serving.answers import read_answer
 from controller_runtime import (
     ApiModel,
     Category,
@@ -34,7 +35,8 @@ _EVERY: Final = timedelta(seconds=30)
 _BEGUN: Final = timedelta(seconds=1)
 """Statuses have whole seconds, so what was read in that of the beginning may be of the step before."""
 _SECONDS: Final = 10.0
-_LONGEST_ANSWER: Final = 1 << 20
+_AGGREGATE: Final = "aggregate the query, as with sum or max"
+"""Whose series an answer lists is up to what engines export."""
 _LONGEST_REASON: Final = 300
 _PATH: Final = "/api/v1/query"
 _ANSWERING: Final = frozenset({RolloutPhase.PROGRESSING, RolloutPhase.PAUSED})
@@ -68,28 +70,12 @@ class PrometheusReader:
                 aiohttp.ClientSession(timeout=timeout) as session,
                 session.get(f"{params.url.rstrip('/')}{_PATH}", params={"query": params.query}) as reply,
             ):
-                body = await _read(reply.content.iter_any())
+                body = await read_answer(reply.content.iter_any(), _AGGREGATE)
             return QueryResult(value=_largest(loads(body)))
         except (aiohttp.ClientError, TimeoutError, ValueError, LookupError, TypeError, AttributeError) as error:
             why = shortened(str(error) or type(error).__name__, _LONGEST_REASON)
             what = f"Prometheus at {params.url} has not answered: {why}"
             raise EffectError(ClassifiedError(Category.INFRASTRUCTURE, "CheckNotRead", what)) from error
-
-
-async def _read(chunks: AsyncIterable[bytes]) -> bytes:
-    """The whole answer. Whose series it lists is up to what engines export, so its length has a limit.
-
-    Raises:
-        ValueError: it is longer.
-    """
-    body = bytearray()
-    async for chunk in chunks:
-        body += chunk
-        if len(body) > _LONGEST_ANSWER:
-            raise ValueError(
-                f"the answer has more than {_LONGEST_ANSWER} bytes; aggregate the query, as with sum or max"
-            )
-    return bytes(body)
 
 
 def _largest(body: JsonObject) -> float | None:

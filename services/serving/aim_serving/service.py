@@ -1,6 +1,9 @@
 """What serving publishes, consumes and reconciles, and which changes of other objects concern it."""
 
+from dataclasses import replace
 from typing import Final
+
+from pydantic import Field
 
 from aim_domain import (
     CONFIG_PREDICATES,
@@ -35,6 +38,7 @@ from aim_domain.parts import (
     TEMPLATES,
 )
 from aim_serving import SERVICE_NAME, indexes
+from aim_serving.adapter_loading import ADAPTER_LOAD, AdapterLoader
 from aim_serving.autoscaling import AWAKENING, SCALER_REMOVAL, SCALER_REPORT
 from aim_serving.cleanup import cleans_up, finalize
 from aim_serving.gpu import GPU_FREE
@@ -65,7 +69,7 @@ from controller_runtime import (
     ready_words,
     writes,
 )
-from controller_runtime.core import HorizontalPodAutoscaler, Namespace
+from controller_runtime.core import HorizontalPodAutoscaler, Namespace, Pod
 
 _WITHOUT_COMPLAINT: Final = (StatusValue.READY, StatusValue.PENDING, StatusValue.PROGRESSING)
 _WATCHED_HPA_CONDITIONS: Final = ("ScalingActive", "AbleToScale")
@@ -101,6 +105,11 @@ def _complaint(obj: Model | Template) -> str:
 def _of_artifact(artifact: AIMArtifact) -> tuple[object, ...]:
     """Only whether it has failed: who waits for it follows the cache (SV-134…SV-137)."""
     return (artifact.deleting, artifact.status.status, has_failed(artifact))
+
+
+def _of_pod(pod: Pod) -> tuple[object, ...]:
+    """Beside its health, restarts of the engine: one that is ready again at once has lost its adapters (LA-031)."""
+    return (*pod_predicate(pod), sum(one.restart_count for one in pod.status.container_statuses), pod.status.pod_ip)
 
 
 def _of_autoscaler(hpa: HorizontalPodAutoscaler) -> tuple[object, ...]:
@@ -145,7 +154,7 @@ PREDICATES: Final = (
     *CONFIG_PREDICATES,
     Predicate(ARTIFACTS, _of_artifact),
     Predicate(ARTIFACT_CLAIMS, _leaving),
-    Predicate(PREDICTOR_PODS, pod_predicate),
+    Predicate(PREDICTOR_PODS, _of_pod),
     Predicate(AUTOSCALERS, _of_autoscaler),
     Predicate(NAMESPACES, _of_namespace),
     Predicate(SERVICES, _of_other_service),
@@ -184,7 +193,7 @@ WRITTEN: Final = (
     writes(MODELS, Verb.CREATE),
     writes(TEMPLATES, Verb.CREATE, Verb.PATCH, Verb.DELETE),
     writes(TEMPLATE_CACHES, Verb.CREATE, Verb.PATCH, Verb.DELETE),
-    writes(ARTIFACTS, Verb.DELETE),
+    writes(ARTIFACTS, Verb.CREATE, Verb.DELETE),
     writes(INFERENCE_SERVICES, Verb.APPLY),
     writes(CUSTOM_PROFILES, Verb.APPLY),
     writes(SERVICE_PLANS, Verb.APPLY, Verb.DELETE),
@@ -217,12 +226,19 @@ KAIWO_CONFIG_RECONCILER: Final = Reconciler(
 )
 
 
-SETTINGS: Final = AimSettings
+class ServingSettings(AimSettings):
+    """Settings of serving beside the common ones."""
+
+    engine_proxy: str = Field("", description="HTTP proxy to the engines in pods; empty reaches them directly (LA-034)")
+
+
+SETTINGS: Final = ServingSettings
 """The class of the settings that `definition` takes."""
 
 
-def definition(_: AimSettings) -> ServiceDefinition:
+def definition(settings: ServingSettings) -> ServiceDefinition:
     """The declaration of the serving service."""
+    loading = replace(ADAPTER_LOAD, runner=lambda _: AdapterLoader(settings.engine_proxy))
     return ServiceDefinition(
         name=SERVICE_NAME,
         publishes=PUBLISHED,
@@ -236,7 +252,7 @@ def definition(_: AimSettings) -> ServiceDefinition:
             NAMESPACE_CONFIG_RECONCILER,
             KAIWO_CONFIG_RECONCILER,
         ),
-        effects=(*POD_EFFECTS, SCALER_REMOVAL, SCALER_REPORT, GPU_FREE, AWAKENING, ROLLOUT_CHECK),
+        effects=(*POD_EFFECTS, SCALER_REMOVAL, SCALER_REPORT, GPU_FREE, AWAKENING, ROLLOUT_CHECK, loading),
         writes=WRITTEN,
         governs_streams=True,
     )

@@ -177,7 +177,7 @@ def _annotations(service: AIMService) -> dict[str, str]:
 
 
 def _spec(service: AIMService, template: Template, config: RuntimeConfigSpec, mode: CacheMode) -> JsonObject:
-    storage_class = _storage_class(service, config)
+    storage_class = storage_class_of(service, config)
     optional: JsonObject = {
         "runtimeConfigName": service.spec.runtime_config_name,
         "env": [to_json(variable) for variable in cache_env(service, template)],
@@ -192,7 +192,7 @@ def _spec(service: AIMService, template: Template, config: RuntimeConfigSpec, mo
     }
 
 
-def _storage_class(service: AIMService, config: RuntimeConfigSpec) -> str | None:
+def storage_class_of(service: AIMService, config: RuntimeConfigSpec) -> str | None:
     """The service's class even when it is empty, which stands for the cluster's default (SV-127)."""
     own = service.spec.storage.default_storage_class_name if service.spec.storage else None
     if own is not None:

@@ -1,7 +1,7 @@
 """Volumes of the predictor: the claims of cached weights, and the profile of a custom template."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -94,6 +94,24 @@ def _copy(
     return Child(CUSTOM_PROFILES, body)
 
 
+ADAPTER_VOLUME: Final = "adapters"
+ADAPTER_PATH: Final = "/adapters"
+"""Where the disk of the adapters is mounted (LA-012)."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterMount:
+    """What the pods of a service that is ready for adapters have besides (LA-001).
+
+    Attributes:
+        claim: of the disk.
+        env: of the engine, below every other layer (LA-030).
+    """
+
+    claim: str
+    env: Mapping[str, str]
+
+
 SHARED_MEMORY: Final = "dshm"
 HF_HOME_VOLUME: Final = "hf-home"
 _SHARED_MEMORY_VOLUME: Final[JsonObject] = {
@@ -127,6 +145,13 @@ class Volumes:
             return self
         return self._with({"name": HF_HOME_VOLUME, "emptyDir": {}}, {"name": HF_HOME_VOLUME, "mountPath": path})
 
+    def with_adapters(self, adapters: AdapterMount | None) -> "Volumes":
+        """These and the disk of the adapters (LA-012)."""
+        if adapters is None:
+            return self
+        volume = {"name": ADAPTER_VOLUME, "persistentVolumeClaim": {"claimName": adapters.claim, "readOnly": True}}
+        return self._with(volume, {"name": ADAPTER_VOLUME, "mountPath": ADAPTER_PATH, "readOnly": True})
+
     def _with(self, volume: JsonObject, mount: JsonObject) -> "Volumes":
         """These and one that has its place for itself: the API server refuses two mounts at one path (SV-174)."""
         others = (one for one in self.mounts if one["mountPath"] != mount["mountPath"])
@@ -134,8 +159,8 @@ class Volumes:
 
 
 def _new(known: Iterable[JsonObject], others: Iterable[JsonObject]) -> list[JsonObject]:
-    # These two are computed every time and never taken over (SV-174, RC-156).
-    taken = {item["name"] for item in known} | {PROFILE_VOLUME, HF_HOME_VOLUME}
+    # These are computed every time and never taken over (SV-174, RC-156, LA-012).
+    taken = {item["name"] for item in known} | {PROFILE_VOLUME, HF_HOME_VOLUME, ADAPTER_VOLUME}
     return [item for item in others if item["name"] not in taken]
 
 
@@ -176,8 +201,9 @@ def made_of(workload: InferenceService) -> str:
 
 
 def claims_of_workload(workload: InferenceService) -> tuple[str, ...]:
-    """Claims that it mounts, sorted."""
-    claims = (volume.persistent_volume_claim for volume in workload.spec.predictor.volumes)
+    """Claims of weights that it mounts, sorted."""
+    volumes = (volume for volume in workload.spec.predictor.volumes if volume.name != ADAPTER_VOLUME)
+    claims = (volume.persistent_volume_claim for volume in volumes)
     return tuple(sorted({claim.claim_name for claim in claims if claim is not None and claim.claim_name}))
 
 

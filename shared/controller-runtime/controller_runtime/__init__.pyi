@@ -35,6 +35,7 @@ from .api.schema import REQUIRED as REQUIRED
 from .api.schema import CelRule as CelRule
 from .api.schema import Schema as Schema
 from .api.schema import immutable as immutable
+from .api.schema import list_map as list_map
 from .backoff import LONGEST_IN_PLACE as LONGEST_IN_PLACE
 from .backoff import Backoff as Backoff
 from .backoff import bounded as bounded

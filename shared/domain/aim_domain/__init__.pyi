@@ -15,6 +15,9 @@ from .api.artifact import AIMArtifactStatus as AIMArtifactStatus
 from .api.cluster_model_source import AIMClusterModelSource as AIMClusterModelSource
 from .api.cluster_model_source import AIMClusterModelSourceSpec as AIMClusterModelSourceSpec
 from .api.enums import API_VERSION as API_VERSION
+from .api.enums import AdapterMode as AdapterMode
+from .api.enums import AdapterState as AdapterState
+from .api.enums import ArtifactType as ArtifactType
 from .api.enums import CacheMode as CacheMode
 from .api.enums import Metric as Metric
 from .api.enums import MetricTargetType as MetricTargetType
@@ -47,6 +50,9 @@ from .api.runtime_config import AIMRuntimeConfig as AIMRuntimeConfig
 from .api.runtime_config import LabelPropagation as LabelPropagation
 from .api.runtime_config import RolloutCheck as RolloutCheck
 from .api.runtime_config import RuntimeConfigSpec as RuntimeConfigSpec
+from .api.service import Adapter as Adapter
+from .api.service import AdapterRuntime as AdapterRuntime
+from .api.service import AdapterStatus as AdapterStatus
 from .api.service import AIMService as AIMService
 from .api.service import AIMServiceSpec as AIMServiceSpec
 from .api.service import AIMServiceStatus as AIMServiceStatus

@@ -195,6 +195,21 @@ def inference_service_name(service: str, namespace: str) -> str:
     return derive_name([service], [namespace], max_length=room)
 
 
+def adapter_folder(artifact: str, uid: str) -> str:
+    """Folder of an adapter on its disk, which no other artifact of that name ever has (LA-021)."""
+    return derive_name([artifact], [uid])
+
+
+def adapter_disk_name(service: str, uid: str, size: str) -> str:
+    """AIMArtifact of a service's own disk for adapters; of another size it is another one (LA-011)."""
+    return derive_name([service, "adapters"], [uid, size])
+
+
+def adapter_artifact_name(service: str, adapter: str, source: str, disk: str) -> str:
+    """AIMArtifact of an adapter that a service names by its source (LA-020)."""
+    return derive_name([service, adapter], [source, disk])
+
+
 def predictor_name(inference_service: str) -> str:
     """Name of the Service (and Deployment) that KServe makes for an InferenceService."""
     return f"{inference_service}-predictor"

@@ -10,11 +10,13 @@ from typing import Final
 from aim_domain import labels
 from aim_domain.api.aim_shapes import Hardware, ModelSource
 from aim_domain.api.artifact import AIMArtifactSpec
+from aim_domain.api.enums import ArtifactType
 from aim_domain.api.model import AIMModelSpec
 from aim_domain.api.service import AIMService, AIMServiceSpec
 from aim_domain.api.service_template import TemplateSpec
 from aim_domain.api.template_cache import AIMTemplateCacheSpec
 from aim_domain.hub_sources import split_revision
+from aim_domain.storage_limits import whole_bytes
 from controller_runtime import Category, ClassifiedError, quantity
 from controller_runtime.core import ResourceRequirements
 from controller_runtime.quantity import QuantityText
@@ -34,8 +36,13 @@ def artifact_errors(spec: AIMArtifactSpec) -> tuple[ClassifiedError, ...]:
     """What is wrong with the spec of an artifact."""
 
     def problems() -> Iterator[str]:
-        yield from _source_uri(spec.source_uri, "spec.sourceUri")
+        if spec.type is ArtifactType.ADAPTER and not spec.disk:
+            yield "spec.disk is missing; name the AIMArtifact of type adapterDisk that the adapter goes to"
+        if spec.type is not ArtifactType.ADAPTER_DISK:
+            yield from _source_uri(spec.source_uri, "spec.sourceUri")
         yield from _amount(spec.size, "spec.size")
+        if spec.type is ArtifactType.ADAPTER_DISK and not whole_bytes(spec.size):
+            yield "spec.size is missing; say how large the disk is"
 
     return _errors(problems())
 
@@ -67,10 +74,7 @@ def model_errors(spec: AIMModelSpec) -> tuple[ClassifiedError, ...]:
 
 
 def pipeline_errors(service: AIMService) -> tuple[ClassifiedError, ...]:
-    """Why a service that asks for a profile or for adapters is not served: there are templates alone (CC-352)."""
-    if service.spec.adapters:
-        message = "spec.adapters asks for LoRA adapters, which this release does not serve; remove it"
-        return (ClassifiedError(Category.INVALID_SPEC, "InvalidSpec", message),)
+    """Why a service that asks for a profile is not served: there are templates alone (CC-352)."""
     pipeline = service.metadata.annotations.get(labels.ANNOTATION_PIPELINE)
     if pipeline == _TEMPLATE:
         return ()

@@ -47,7 +47,7 @@ def pod(obj: JsonObject) -> JsonObject:
     return {
         **_head(obj),
         "spec": {**_pick(spec, ("nodeName",)), "volumes": [one for one in claims if "persistentVolumeClaim" in one]},
-        "status": {**_pick(status, ("phase", "reason", "message", "conditions")), **containers},
+        "status": {**_pick(status, ("phase", "reason", "message", "conditions", "podIP")), **containers},
     }
 
 

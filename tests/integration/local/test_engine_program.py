@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from aim_local.node import engine_program
+from aim_local.engine import program as engine_program
 from aim_local.ports import free_port
 from aim_local.registry.images import DEMO_IMAGES, discovery_output
 from aim_packaging.images.simulated import catalogue
@@ -248,3 +248,40 @@ def test_what_an_image_of_the_bad_cases_prints_is_printed(tmp_path: Path, progra
     [noisy] = [one for one in DEMO_IMAGES if one.repository == "badcases/noisy-output"]
     (tmp_path / engine_program.CATALOGUE).write_text(json.dumps(catalogue(noisy)), encoding="utf-8")
     assert outcome(program, "dry-run").stdout == noisy.log
+
+
+@pytest.mark.spec("LA-031")
+def test_adapters_are_loaded_and_unloaded_as_by_vllm(program: Path) -> None:
+    env = {"AIM_ENGINE_ARGS": '{"enable-lora": true, "max-lora-rank": 16}', "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "True"}
+    with running(program, **env) as engine:
+        load = ("POST", "/v1/load_lora_adapter")
+        for body, expected in (
+            ({}, (400, "must be provided")),
+            ({"lora_name": "sql"}, (400, "must be provided")),
+            ({"lora_name": "sql", "lora_path": "/adapters/none"}, (404, "No adapter found for /adapters/none")),
+            ({"lora_name": "sql", "lora_path": "/elsewhere"}, (404, "No adapter found")),
+        ):
+            status, text = engine.ask(*load, body)
+            assert (status, expected[1] in text) == (expected[0], True), text
+        assert engine.ask("POST", "/v1/unload_lora_adapter", {"lora_name": "sql"})[0] == 404
+        [model] = json.loads(engine.ask("GET", "/v1/models")[1])["data"]
+        assert model["parent"] is None
+    with running(program) as engine:
+        assert engine.ask(*load, {"lora_name": "sql", "lora_path": "/adapters/x"})[0] == 404
+
+
+@pytest.mark.spec("LA-031")
+def test_what_adapters_an_engine_takes(tmp_path: Path) -> None:
+    for name, rank in (("small", 16), ("large", 64)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "adapter_config.json").write_text(json.dumps({"r": rank}))
+    adapters = engine_program.Adapters(16, tmp_path)
+    small = {"lora_name": "sql", "lora_path": "/adapters/small"}
+    assert "added successfully" in adapters.load(small)
+    assert adapters.paths == {"sql": "/adapters/small"}
+    with pytest.raises(engine_program.RefusedError, match="already been loaded"):
+        adapters.load(small)
+    with pytest.raises(engine_program.RefusedError, match="rank 64 is greater than max_lora_rank 16"):
+        adapters.load({"lora_name": "large", "lora_path": "/adapters/large"})
+    assert "removed successfully" in adapters.unload({"lora_name": "sql"})
+    assert adapters.paths == {}

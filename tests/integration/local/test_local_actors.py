@@ -179,7 +179,7 @@ async def test_an_inference_service_becomes_ready_and_answers(api: RawApi, backe
     assert service["spec"]["ports"][0]["port"] == 80
     assert service["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
     assert backend is not None
-    assert backend.pods == (pod["metadata"]["name"],)
+    assert [one.name for one in backend.pods] == [pod["metadata"]["name"]]
 
 
 async def test_replicas_follow_the_bounds(api: RawApi) -> None:

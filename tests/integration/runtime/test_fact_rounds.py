@@ -5,9 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from aim_domain import AimSettings
 from aim_domain.parts import SERVICES
-from aim_serving.service import definition
+from aim_serving.service import ServingSettings, definition
 from controller_runtime import FACTS, Cache, JsonObject, Key
 from controller_runtime.log.broker.connection import BusSettings, connect
 from controller_runtime.log.history.facts import fact_key
@@ -29,7 +28,7 @@ def fact(number: int) -> JsonObject:
 
 @pytest.mark.spec("FW-461")
 async def test_facts_of_objects_that_are_gone_are_removed_piece_by_piece() -> None:
-    declared, cache = definition(AimSettings()), Cache([FACTS, SERVICES], [FACTS_BY_OWNER])
+    declared, cache = definition(ServingSettings()), Cache([FACTS, SERVICES], [FACTS_BY_OWNER])
     cache.mark(SERVICES, synced=True, fresh=True)
     for number in range(1000):
         entry = Entry.of(FACTS, fact_key("serving", "pod-log", f"p{number}"), fact(number), Version(f"f{number}", ""))
@@ -52,7 +51,7 @@ async def test_facts_of_objects_that_are_gone_are_removed_piece_by_piece() -> No
 
 @pytest.mark.spec("FW-461")
 async def test_a_fact_that_is_replaced_while_a_round_ends_stays() -> None:
-    declared, cache = definition(AimSettings()), Cache([FACTS, SERVICES], [FACTS_BY_OWNER])
+    declared, cache = definition(ServingSettings()), Cache([FACTS, SERVICES], [FACTS_BY_OWNER])
     cache.mark(SERVICES, synced=True, fresh=True)
     for number in range(1000):
         entry = Entry.of(FACTS, fact_key("serving", "pod-log", f"p{number}"), fact(number), Version(f"f{number}", ""))

@@ -15,10 +15,9 @@ from support.controlplane import RawApi, Reply
 from support.nats import eventually, settings_for
 from support.rounds import at_rest
 
-from aim_domain import AimSettings
 from aim_local.apiserver import ControlPlane
 from aim_local.nats import NatsServer
-from aim_serving.service import CONSUMED, PUBLISHED, definition
+from aim_serving.service import CONSUMED, PUBLISHED, ServingSettings, definition
 from controller_runtime import FACTS, JsonObject, KubeClient, ServiceDefinition, load_connection
 from controller_runtime.log.broker.connection import connect
 from controller_runtime.manager.context import ProcessContext
@@ -43,7 +42,7 @@ async def serving(controlplane: ControlPlane, tmp_path: Path) -> AsyncIterator[S
     """Serving, and somebody who publishes what it consumes."""
     kubeconfig = tmp_path / "kubeconfig-serving"
     kubeconfig.write_text(controlplane.kubeconfig())
-    settings = AimSettings(system_namespace=NAMESPACE, health_probe_bind_address="0", direct_watch=False)
+    settings = ServingSettings(system_namespace=NAMESPACE, health_probe_bind_address="0", direct_watch=False)
     async with AsyncExitStack() as stack:
         broker = await stack.enter_async_context(NatsServer())
         group = await stack.enter_async_context(asyncio.TaskGroup())

@@ -54,7 +54,7 @@ ALLOWED: Final = {
         customresourcedefinitions: get list watch, inferenceservices: get list watch create patch,
         horizontalpodautoscalers: get list watch delete, pods: get list watch, namespaces: get list watch,
         events: get list watch, aimmodels: get create, aimservicetemplates: get create patch delete,
-        aimtemplatecaches: get create patch delete, aimartifacts: delete,
+        aimtemplatecaches: get create patch delete, aimartifacts: get create delete,
         configmaps: get list watch create patch delete, scaledobjects: get delete,
         opentelemetrycollectors: get delete, deployments: get, deployments/scale: patch, pods/log: get""",
     "routing": "httproutes: get list watch create patch delete, gateways: list watch, aimservices: get, "
@@ -128,7 +128,7 @@ def test_direct_watch_adds_reading_of_what_is_consumed_and_no_secrets(service: s
 @pytest.mark.spec("FW-534")
 def test_every_kind_of_effect_says_what_it_does() -> None:
     silent = [one.name for definition in DEFINITIONS.values() for one in definition.effects if not one.access]
-    assert silent == ["rollout-check"], "Prometheus alone is asked"
+    assert silent == ["rollout-check", "adapter-load"], "Prometheus and engines alone are asked"
 
 
 @pytest.mark.spec("FW-534")

@@ -9,9 +9,8 @@ from support.woken import woken as all_woken
 
 from aim_domain.kinds import NAMESPACE, PERSISTENT_VOLUME_CLAIM
 from aim_domain.parts import ARTIFACT_CLAIMS, CLUSTER_RUNTIME_CONFIGS, NAMESPACES, RUNTIME_CONFIGS
-from aim_domain.settings import AimSettings
 from aim_serving.runtime_config import reconcile_cluster_config, reconcile_config
-from aim_serving.service import definition
+from aim_serving.service import ServingSettings, definition
 from controller_runtime import JsonObject, Key, Plan
 from controller_runtime.testing import NOW
 
@@ -116,7 +115,7 @@ def test_a_deprecated_field_is_reported_once_per_generation() -> None:
     assert len(reported()) == 2
 
 
-SERVICE = definition(AimSettings())
+SERVICE = definition(ServingSettings())
 LIMITED = {"aim.eai.amd.com/artifact-storage-quota": "1Gi"}
 
 

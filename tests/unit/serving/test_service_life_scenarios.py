@@ -25,10 +25,10 @@ from support.serving import (
 )
 from support.woken import woken
 
-from aim_domain import AimSettings, kinds, labels
+from aim_domain import kinds, labels
 from aim_domain.naming import dedicated_cache_name, shared_cache_name
 from aim_domain.parts import ARTIFACT_CLAIMS, MODELS, PREDICTOR_PODS, SERVICES, TEMPLATE_CACHES
-from aim_serving.service import definition
+from aim_serving.service import ServingSettings, definition
 from controller_runtime import JsonObject, Plan
 from controller_runtime.testing import BuiltCache
 
@@ -232,5 +232,5 @@ def test_everybody_who_shares_a_custom_model_is_woken() -> None:
     (entry,) = cache.cache.all(MODELS)
     assert entry.raw["metadata"]["labels"][labels.SERVICE] == "first"
     ready = {**entry.raw, "status": {"status": "Ready"}}
-    found = woken(definition(AimSettings()), cache, MODELS, entry.raw, ready)
+    found = woken(definition(ServingSettings()), cache, MODELS, entry.raw, ready)
     assert {key.rpartition("/")[2] for key in found} == {"first", "second"}

@@ -25,8 +25,8 @@ from support.serving import (
 )
 from support.woken import woken as all_woken
 
-from aim_domain import AimSettings, kinds, labels, parts
-from aim_serving.service import CONSUMED, PUBLISHED, definition
+from aim_domain import kinds, labels, parts
+from aim_serving.service import CONSUMED, PUBLISHED, ServingSettings, definition
 from controller_runtime import JsonObject, Part
 from controller_runtime.testing import BuiltCache
 
@@ -37,7 +37,7 @@ STORED_TEMPLATE = {"resolvedTemplate": STORED}
 
 def woken(cache: BuiltCache, part: Part[Any], after: JsonObject | None, before: JsonObject | None = None) -> set[str]:
     """Names of the services that a change enqueues."""
-    found = all_woken(definition(AimSettings()), cache, part, before, after)
+    found = all_woken(definition(ServingSettings()), cache, part, before, after)
     return {key.rpartition("/")[2] for key in found if key.startswith("service:")}
 
 
@@ -246,7 +246,7 @@ def test_a_namespace_wakes_its_services_by_what_it_demands_of_pods() -> None:
 
 @pytest.mark.spec("SV-001", "SV-257", "FW-370", "FW-371", "RC-071")
 def test_declaration() -> None:
-    declared = definition(AimSettings())
+    declared = definition(ServingSettings())
     assert set(PUBLISHED) <= set(CONSUMED)
     assert {shown.part for shown in declared.predicates} <= set(declared.consumes)
     assert {index.part for index in declared.indexes} <= set(declared.consumes)

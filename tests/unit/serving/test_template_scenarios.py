@@ -23,10 +23,10 @@ from support.serving import (
 )
 from support.woken import woken
 
-from aim_domain import AIMService, AIMServiceTemplate, AimSettings, Overrides, labels
+from aim_domain import AIMService, AIMServiceTemplate, Overrides, labels
 from aim_domain.parts import TEMPLATES
 from aim_serving.derived_template import derived_spec
-from aim_serving.service import definition
+from aim_serving.service import ServingSettings, definition
 from controller_runtime import JsonObject, Plan
 from controller_runtime.testing import NOW, BuiltCache
 
@@ -175,7 +175,7 @@ def test_a_template_that_becomes_ready_wakes_who_waits_for_it() -> None:
 
     waiting = cache("Progressing")
     assert condition_of(plan_for(waiting), "TemplateReady") == ("False", "TemplateNotReady")
-    found = woken(definition(AimSettings()), waiting, TEMPLATES, template(status="Progressing"), template())
+    found = woken(definition(ServingSettings()), waiting, TEMPLATES, template(status="Progressing"), template())
     assert any(key.endswith("/qwen-chat") for key in found)
     assert used(plan_for(cache("Ready"))) == "qwen3-lat"
 

@@ -102,6 +102,13 @@ REMEDIES: Final[Mapping[str, str]] = MappingProxyType(
         "RolloutAborted": (
             f"correct the spec, or try again: kubectl annotate --overwrite {{what}} {labels.ANNOTATION_ROLLOUT}=retry"
         ),
+        "AdapterFailed": "correct the adapter in spec.adapters, or raise maxRank: kubectl get {what} -o yaml",
+        "AdapterDiskNotReady": "see why its disk has no volume: kubectl get aimartifacts -A",
+        "AdapterDiskNotFound": "create the AIMArtifact of type adapterDisk that it names: kubectl get {what} -o yaml",
+        "AdapterDiskFull": "delete adapters of that disk, or name a larger one: kubectl get aimartifacts -A",
+        "AdaptersDownloading": "wait until they are downloaded: kubectl get aimartifacts -A",
+        "AdaptersLoading": "wait until the engines have loaded them: kubectl get {what} -w",
+        "AdaptersPending": "wait for their files and for a pod: kubectl get {what} -w",
         "WaitingForEviction": "wait for what is being deleted: kubectl get aimartifacts -A",
         "NoStatus": _SEE_SERVICES,
     }

@@ -40,7 +40,7 @@ from aim_local.actors.objects import (
     predictor_group,
     uid_of,
 )
-from aim_local.actors.programs import ContainerKey, ContainerLogs, WantedLines
+from aim_local.actors.programs import ContainerKey, ContainerLogs, WantedLines, claim_folder
 from aim_local.actors.runtime import Grouping, Informer, Workers, Writer
 from aim_local.actors.scheduler import Scheduler, register_nodes, renew_leases
 from aim_local.actors.settings import Actor, ActorSettings
@@ -55,7 +55,8 @@ from aim_local.actors.volumes import (
     register_storage_classes,
     waits_for_consumer,
 )
-from aim_local.engine import Backends
+from aim_local.engine import Backends, EnginePod
+from aim_local.engine.program import ADAPTERS, max_rank_of
 from aim_local.serving import serving
 from controller_runtime import ApiError, JsonObject, Key, KubeClient
 from controller_runtime.api.kind_name import DEPLOYMENT, KindName
@@ -199,12 +200,31 @@ class Binder:
         self._claims.put_if(await self._writer.status(PERSISTENT_VOLUME_CLAIM, claim, status))
 
 
+def engine_pod(pod: JsonObject, name: str, settings: ActorSettings) -> EnginePod:
+    """What the engine in a ready pod is, by its container's variables and mounts."""
+    metadata, status = pod["metadata"], pod.get("status") or {}
+    restarts = sum(one.get("restartCount", 0) for one in status.get("containerStatuses") or () if one["name"] == name)
+    container = next(one for one in pod["spec"]["containers"] if one["name"] == name)
+    env = {one["name"]: one.get("value", "") for one in container.get("env") or ()}
+    mounted = next((one["name"] for one in container.get("volumeMounts") or () if one["mountPath"] == ADAPTERS), "")
+    claims = {one["name"]: one.get("persistentVolumeClaim") for one in pod["spec"].get("volumes") or ()}
+    claim = claims.get(mounted)
+    return EnginePod(
+        metadata["name"],
+        status.get("podIP", ""),
+        f"{metadata['uid']}/{restarts}",
+        claim_folder(settings, Key(metadata["namespace"], claim["claimName"])) if claim else None,
+        max_rank_of(env),
+    )
+
+
 @final
 class ServingPods:
     """Keeps the backends right as pods come, get ready and go; ``pods`` are grouped with `pod_groups`."""
 
-    def __init__(self, backends: Backends, pods: Informer) -> None:
+    def __init__(self, backends: Backends, pods: Informer, settings: ActorSettings) -> None:
         self._backends = backends
+        self._settings = settings
         self._pods = pods
         pods.listen(self._on_pod)
 
@@ -219,7 +239,7 @@ class ServingPods:
             return
         containers = pods[-1]["spec"]["containers"]
         own = next((one for one in containers if one["name"] == SERVING_CONTAINER), containers[0])
-        ready = [one["metadata"]["name"] for one in pods if is_ready(one)]
+        ready = [engine_pod(one, own["name"], self._settings) for one in pods if is_ready(one)]
         self._backends.update(Key(key.namespace, predictor_name(name)), service, model_name(own, name), ready)
 
 
@@ -272,7 +292,7 @@ class SimulatedCluster:
         if Actor.GATEWAY in settings.actors:
             others += [self._informer(kinds.GATEWAY), self._informer(kinds.HTTP_ROUTE)]
         self.failures = WantedFailures(self._informer(kinds.NAMESPACE), owners, others)
-        ServingPods(backends or Backends(), pods)
+        ServingPods(backends or Backends(), pods, settings)
         self._actors = [actor for part in Actor if part in settings.actors for actor in self._make(part)]
 
     @asynccontextmanager

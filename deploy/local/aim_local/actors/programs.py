@@ -171,7 +171,7 @@ _DOWNLOADERS: Final[Mapping[Role, str]] = {
 }
 _CHUNK: Final = 16 * 1024
 _PATIENCE: Final = 3.0
-_MOUNTED: Final = ("TARGET_DIR", "MOUNT_PATH")
+_MOUNTED_AT: Final = "/cache"
 _ARTIFACT_ROLES: Final = {labels.COMPONENT_DOWNLOAD: Role.DOWNLOAD, labels.COMPONENT_CHECK_SIZE: Role.CHECK_SIZE}
 
 
@@ -280,7 +280,8 @@ def _downloader_environment(
     inherited = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "KUBECONFIG") if name in os.environ}
     source = next(iter(execution.container.get("args") or ()), "")
     env = inherited | variables(settings.weights, settings.hub_url, execution.env, source)
-    env.update(dict.fromkeys(_MOUNTED, str(volume)))
+    env["MOUNT_PATH"] = str(volume)
+    env["TARGET_DIR"] = f"{volume}{execution.env.get('TARGET_DIR', _MOUNTED_AT).removeprefix(_MOUNTED_AT)}"
     env.update({"TMPDIR": str(work / "tmp"), "HF_HOME": str(work / "tmp" / "hf")})
     env["AIM_TERMINATION_MESSAGE_PATH"] = str(report)
     return env

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import final
 
+from aim_local.engine.adapters import EnginePod
 from controller_runtime import Key
 
 
@@ -14,7 +15,7 @@ class Backend:
 
     service: Key
     model: str
-    pods: tuple[str, ...]
+    pods: tuple[EnginePod, ...]
 
 
 @final
@@ -26,7 +27,7 @@ class Backends:
         self._services: dict[Key, Key] = {}
         self._turn = count()
 
-    def update(self, service: Key, inference_service: Key, model: str, pods: Sequence[str]) -> None:
+    def update(self, service: Key, inference_service: Key, model: str, pods: Sequence[EnginePod]) -> None:
         """The InferenceService's Service has these ready pods."""
         self._services[inference_service] = service
         self._by_service[service] = Backend(service, model, tuple(pods))
@@ -38,10 +39,18 @@ class Backends:
             self._by_service.pop(service, None)
 
     def of_host(self, host: str) -> Backend | None:
-        """The backend that an HTTP Host means: `<service>.<namespace>`, with or without cluster domain and port."""
-        name, _, rest = host.partition(":")[0].partition(".")
+        """The backend that an HTTP Host means: a pod by its address, or `<service>.<namespace>`.
+
+        Cluster domain and port may follow.
+        """
+        address = host.partition(":")[0]
+        for backend in self._by_service.values():
+            for pod in backend.pods:
+                if pod.address and pod.address == address:
+                    return Backend(backend.service, backend.model, (pod,))
+        name, _, rest = address.partition(".")
         return self._by_service.get(Key(rest.partition(".")[0], name))
 
-    def next_pod(self, backend: Backend) -> str | None:
+    def next_pod(self, backend: Backend) -> EnginePod | None:
         """The pod that takes the next request, in turn; None while none is ready."""
         return backend.pods[next(self._turn) % len(backend.pods)] if backend.pods else None

@@ -2,7 +2,7 @@
 
 import time
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Final, NamedTuple
 
@@ -11,7 +11,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from aim_local.engine.adapters import AdaptersOfPods, EnginePod
 from aim_local.engine.backends import Backends
+from aim_local.engine.program import Adapters, RefusedError, models_of
 from aim_local.serving import ANY_METHOD, HOST, json_response, serving
 from controller_runtime import JsonObject, dumps, loads
 
@@ -68,12 +70,6 @@ def chunks(identity: str, created: int, model: str, answer: str) -> Iterator[byt
     yield b"data: [DONE]\n\n"
 
 
-def models(created: int, model: str) -> JsonObject:
-    """The list of models: the one."""
-    entry = {"id": model, "object": "model", "created": created, "owned_by": "aim-local"}
-    return {"object": "list", "data": [entry]}
-
-
 def failure(message: str, kind: str, code: int) -> JsonObject:
     """An error."""
     return {"error": {"message": message, "type": kind, "param": None, "code": code}}
@@ -105,6 +101,8 @@ async def engine(backends: Backends, port: int = 0) -> AsyncIterator[str]:
             Route("/health", handlers.health),
             Route("/v1/models", handlers.models),
             Route("/v1/chat/completions", handlers.chat, methods=["POST"]),
+            Route("/v1/load_lora_adapter", handlers.load, methods=["POST"]),
+            Route("/v1/unload_lora_adapter", handlers.unload, methods=["POST"]),
             Route("/{path:path}", handlers.unknown, methods=ANY_METHOD),
         ],
         exception_handlers={_RefusedError: _refusal},
@@ -115,7 +113,7 @@ async def engine(backends: Backends, port: int = 0) -> AsyncIterator[str]:
 
 class _Target(NamedTuple):
     model: str
-    pod: str
+    pod: EnginePod
 
 
 class _RefusedError(Exception):
@@ -135,6 +133,7 @@ async def _refusal(_: Request, error: Exception) -> Response:
 class _Handlers:
     def __init__(self, backends: Backends) -> None:
         self._backends = backends
+        self._adapters = AdaptersOfPods()
         self._started = int(time.time())
 
     async def ready(self, _: Request) -> Response:
@@ -145,7 +144,25 @@ class _Handlers:
         return Response()
 
     async def models(self, request: Request) -> Response:
-        return json_response(models(self._started, self._target(request).model))
+        target = self._target(request)
+        return json_response(models_of(self._started, target.model, self._adapters.of(target.pod).paths))
+
+    async def load(self, request: Request) -> Response:
+        return await self._adapt(request, Adapters.load)
+
+    async def unload(self, request: Request) -> Response:
+        return await self._adapt(request, Adapters.unload)
+
+    async def _adapt(self, request: Request, change: Callable[[Adapters, JsonObject], str]) -> Response:
+        adapters = self._adapters.of(self._target(request).pod)
+        if adapters.max_rank is None:
+            # Only with VLLM_ALLOW_RUNTIME_LORA_UPDATING has vLLM this endpoint.
+            return json_response({"detail": "Not Found"}, 404)
+        try:
+            return PlainTextResponse(change(adapters, await _body(request)))
+        except RefusedError as error:
+            kind = "NotFoundError" if error.status == 404 else "BadRequestError"
+            raise _RefusedError(error.status, str(error), kind) from error
 
     async def unknown(self, request: Request) -> Response:
         raise _RefusedError(404, f"{request.method} {request.url.path}: no such endpoint", "NotFoundError")
@@ -153,19 +170,21 @@ class _Handlers:
     async def chat(self, request: Request) -> Response:
         target = self._target(request)
         asked = await _body(request)
-        if asked.get("model") not in (None, "", target.model):
+        adapters = self._adapters.of(target.pod).paths
+        if asked.get("model") not in {None, "", target.model, *adapters}:
             message = f"The model `{asked['model']}` does not exist; this backend serves `{target.model}`."
             raise _RefusedError(404, message, "NotFoundError")
         try:
             question = question_of(asked)
         except BadRequestError as problem:
             raise _RefusedError(400, str(problem), "BadRequestError") from problem
-        answer = answer_to(question, *target)
+        served = asked["model"] if asked.get("model") in adapters else target.model
+        answer = answer_to(question, served, target.pod.name)
         identity, created = f"chatcmpl-{uuid.uuid4().hex}", int(time.time())
         if asked.get("stream"):
-            events = chunks(identity, created, target.model, answer)
+            events = chunks(identity, created, served, answer)
             return StreamingResponse(events, headers=_EVENTS)
-        return json_response(completion(identity, created, target.model, question, answer))
+        return json_response(completion(identity, created, served, question, answer))
 
     def _target(self, request: Request) -> _Target:
         host = request.headers.get("host", "")

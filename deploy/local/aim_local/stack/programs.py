@@ -158,6 +158,9 @@ class Programs:
             "AIM_WATCHDOG_FOLDER": str(settings.folder),
             "AIM_SYSTEM_NAMESPACE": SYSTEM_NAMESPACE,
         }
+        if name == "serving":
+            # Pods have addresses that nothing listens at: the engine plays all of them.
+            env["AIM_ENGINE_PROXY"] = Addresses.url(self.addresses.engine)
         if with_registry:
             variables = _REGISTRY_VARIABLES.get(name, ())
             env |= dict.fromkeys(variables, Addresses.url(self.addresses.registry))

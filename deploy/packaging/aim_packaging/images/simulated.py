@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from aim_local.node import engine_program
+from aim_local.engine import program as engine_program
 from aim_local.registry.images import DEMO_IMAGES, DemoImage
 from aim_local.registry.profiles import ModelFile, Profile
 from aim_packaging.images.builders import ImagesError

@@ -81,13 +81,21 @@ CONDITIONS: Final[Mapping[str, str]] = {
     "HTTPRouteReconciled": "the same, of the route",
     "DryRun": "the annotation `dry-run` is set: nothing is written",
     "RolledOut": "whether the version runs that the service asks for; only with `rollout`",
+    "AdaptersReady": "whether every LoRA adapter is loaded in every ready pod; only with `adapters`",
     "AutoscalingInEffect": "false where autoscaling has no `maxReplicas` and so can change nothing",
     "ReplicasInEffect": "false where `spec.replicas` was changed while autoscaling decides",
 }
 """When each condition is true."""
 
 EXTRA: Final[Mapping[str, tuple[str, ...]]] = {
-    "AIMService": ("HTTPRouteReconciled", "AutoscalingInEffect", "DryRun", "ReplicasInEffect", "RolledOut"),
+    "AIMService": (
+        "HTTPRouteReconciled",
+        "AutoscalingInEffect",
+        "DryRun",
+        "ReplicasInEffect",
+        "RolledOut",
+        "AdaptersReady",
+    ),
     "AIMServiceTemplate": ("Discovered", "CacheReady"),
     "AIMClusterServiceTemplate": ("Discovered",),
     "AIMArtifact": ("DownloadComplete", "ModelIdKnown"),

@@ -34,6 +34,8 @@ DOWNLOADS: Final[Mapping[str, str]] = {
 }
 """What may be set in ``env`` of an artifact, of what it is made for, or of a runtime config."""
 DOWNLOADS_FIXED: Final = (
+    "AIM_ADAPTER_FOLDERS",
+    "AIM_ADAPTER_PLANNED_AT",
     "AIM_DOWNLOAD_FILTER",
     "AIM_TERMINATION_MESSAGE_PATH",
     "ARTIFACT_NAME",

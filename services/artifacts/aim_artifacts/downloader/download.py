@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+from aim_artifacts.downloader.adapter import check_adapter, clear_left_overs, simulate_adapter
 from aim_artifacts.downloader.child import run_transfer
 from aim_artifacts.downloader.environment import Environment
 from aim_artifacts.downloader.failure import DownloadError, log
@@ -40,6 +41,8 @@ async def download(source: Source, environment: Environment, variables: Mapping[
         DownloadError: with the exit code that says why.
     """
     environment.target.mkdir(parents=True, exist_ok=True)
+    if environment.disk is not None:
+        await asyncio.to_thread(clear_left_overs, environment.target, environment.disk)
     simulation = read_simulation(variables, hugging_face=source.scheme is Scheme.HUGGING_FACE)
     async with open_reporter(environment.namespace, environment.artifact) as reporter:
         if simulation is not None:
@@ -64,6 +67,9 @@ async def _real(source: Source, environment: Environment, reporter: Reporter) ->
         await _transfer(source, listed, environment, monitor, reporter)
     await reporter.report(progress=complete_progress(monitor.expected))
     await listed.verify(environment)
+    if environment.disk is not None:
+        rank = await asyncio.to_thread(check_adapter, environment.target)
+        log(f"the adapter has rank {rank}")
 
 
 async def _transfer(
@@ -114,6 +120,8 @@ async def _simulated(simulation: Simulation, environment: Environment, reporter:
     async with _monitored(environment, expected, reporter) as monitor:
         await _simulated_transfer(simulation, environment, monitor, expected, reporter)
     await reporter.report(progress=complete_progress(expected))
+    if environment.disk is not None:
+        await asyncio.to_thread(simulate_adapter, environment.target)
     if simulation.mode is Mode.DOWNLOAD:
         await simulate_verification(simulation)
 

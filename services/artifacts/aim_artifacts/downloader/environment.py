@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from aim_artifacts.downloader.adapter import SharedDisk, read_shared_disk
 from aim_artifacts.downloader.failure import DownloadError
 from aim_artifacts.downloader_contract import ExitCode, FileSelection, FilterError, parse_selection
 
@@ -29,6 +30,7 @@ class Environment:
         protocol_sequence: the sequence as configured, for the status.
         stall_timeout: seconds without growth after which a transfer is killed; 0 = never.
         progress_interval: seconds between measurements.
+        disk: what an adapter shares with others.
     """
 
     target: Path
@@ -42,6 +44,7 @@ class Environment:
     progress_interval: float
     max_workers: int
     hub_cache: Path
+    disk: SharedDisk | None = None
 
 
 def read_environment(variables: Mapping[str, str]) -> Environment:
@@ -64,6 +67,7 @@ def read_environment(variables: Mapping[str, str]) -> Environment:
         progress_interval=max(0.01, _number(variables, "PROGRESS_INTERVAL", 5.0)),
         max_workers=max(1, int(_number(variables, "AIM_DOWNLOAD_MAX_WORKERS", 8.0))),
         hub_cache=Path(variables.get("HF_HOME") or DEFAULT_WORK_DIRECTORIES["HF_HOME"]),
+        disk=read_shared_disk(variables),
     )
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from pydantic import Field
+
 from controller_runtime.api.base import ApiModel, Items, Time
 from controller_runtime.api.enums import PodPhase
 from controller_runtime.api.meta import Condition, Resource
@@ -85,6 +89,7 @@ class PodStatus(ApiModel):
     phase: PodPhase = PodPhase.UNKNOWN
     reason: str = ""
     message: str = ""
+    pod_ip: Annotated[str, Field(alias="podIP")] = ""
     conditions: Items[Condition] = ()
     init_container_statuses: Items[ContainerStatus] = ()
     container_statuses: Items[ContainerStatus] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, ClassVar, Final
 
 from aim_domain.api.aim_shapes import MODEL_ID, SOURCE_URI, DownloadFilter
-from aim_domain.api.enums import API_VERSION, CacheMode
+from aim_domain.api.enums import API_VERSION, ArtifactType, CacheMode
 from aim_domain.api.model import STANDARD_STATUS
 from aim_domain.api.own import AGE, STATUS, Column, OwnResource
 from aim_domain.component_names import ComponentName
@@ -30,15 +30,35 @@ _FILTER_KEPT: Final = CelRule(  # CEL-51
     "downloadFilter is immutable",
     field_path=".downloadFilter",
 )
+_IS_DISK: Final = "has(self.type) && self.type == 'adapterDisk'"
+_IS_ADAPTER: Final = "has(self.type) && self.type == 'adapter'"
+_FIELDS_OF_TYPE: Final = (  # CEL-52 to CEL-55
+    CelRule(f"{_IS_DISK} || has(self.sourceUri)", "sourceUri is required", field_path=".sourceUri"),
+    CelRule(f"!({_IS_DISK}) || has(self.size)", "size is required for an adapterDisk", field_path=".size"),
+    CelRule(
+        f"({_IS_ADAPTER}) == has(self.disk)",
+        "disk is required for an adapter, and for nothing else",
+        field_path=".disk",
+    ),
+    CelRule(
+        "has(self.type) == has(oldSelf.type) && (!has(self.type) || self.type == oldSelf.type)",
+        "type is immutable",
+        field_path=".type",
+    ),
+)
 
 
 class AIMArtifactSpec(ApiModel):
     """Which weights to download, and how."""
 
-    schema_info: ClassVar[Schema] = Schema(rules=(_FILTER_KEPT,))
+    schema_info: ClassVar[Schema] = Schema(rules=(_FILTER_KEPT, *_FIELDS_OF_TYPE))
 
-    source_uri: Annotated[str, REQUIRED, Schema(min_length=1), SOURCE_URI, immutable("sourceUri")] = ""  # CEL-50
-    """URI of the weights, hf:// or s3://; immutable."""
+    source_uri: Annotated[str, Schema(min_length=1), SOURCE_URI, immutable("sourceUri")] = ""  # CEL-50
+    """URI of the weights, hf:// or s3://; required unless type is adapterDisk; immutable."""
+    type: ArtifactType | None = None
+    """What it is: weights of a model (the default), a LoRA adapter, or a disk for adapters; immutable."""
+    disk: Annotated[str | None, Schema(min_length=1, max_length=253), immutable("disk")] = None  # CEL-56
+    """AIMArtifact of type adapterDisk that an adapter is downloaded to; immutable."""
     model_id: Annotated[str | None, MODEL_ID] = None
     """Canonical id, org/name; derived from hf:// sources when absent."""
     storage_class_name: str | None = None

@@ -132,3 +132,28 @@ class MetricBackend(OpenEnum):
     """Backend that serves an autoscaling metric."""
 
     OPENTELEMETRY = "opentelemetry"
+
+
+class ArtifactType(OpenEnum):
+    """What an AIMArtifact is."""
+
+    MODEL = "model"
+    ADAPTER = "adapter"
+    ADAPTER_DISK = "adapterDisk"
+
+
+class AdapterMode(OpenEnum):
+    """Whether the engine is ready for adapters though none is listed."""
+
+    STATIC = "static"
+    DYNAMIC = "dynamic"
+
+
+class AdapterState(OpenEnum):
+    """How far an adapter is."""
+
+    PENDING = "Pending"
+    DOWNLOADING = "Downloading"
+    LOADING = "Loading"
+    READY = "Ready"
+    FAILED = "Failed"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Final
 
-from aim_domain.api.aim_shapes import Hardware, ModelSource, ResolvedReference, Routing, Storage
+from aim_domain.api.aim_shapes import SOURCE_URI, Hardware, ModelSource, ResolvedReference, Routing, Storage
 from aim_domain.api.enums import (
     API_VERSION,
+    AdapterMode,
+    AdapterState,
     CachingMode,
     Metric,
     MetricBackend,
@@ -24,15 +26,16 @@ from controller_runtime import (
     ApiModel,
     CelRule,
     Conditions,
-    FreeJson,
     FreeObject,
     Int32,
     Int64,
     Items,
+    QuantityText,
     Schema,
     StatusValue,
     Time,
     immutable,
+    list_map,
 )
 from controller_runtime.core import EnvList, PullSecrets, ResourceRequirements
 from controller_runtime.duration import LONGEST_TEXT, UNSIGNED_PATTERN
@@ -184,6 +187,37 @@ class Rollout(ApiModel):
     """How long the new version may take until it runs; after that the rollout is aborted."""
 
 
+_RANK: Final = Schema(  # CEL-18
+    rules=(CelRule("self in [8, 16, 32, 64, 128, 256, 320, 512]", "maxRank is 8, 16, 32, 64, 128, 256, 320 or 512"),)
+)
+
+
+class Adapter(ApiModel):
+    """A LoRA adapter beside the model."""
+
+    name: Annotated[str, REQUIRED, Schema(max_length=63, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")] = ""
+    """Name in requests, as the model."""
+    source_uri: Annotated[str | None, SOURCE_URI] = None
+    """URI of the adapter, hf:// or s3://; when absent, the AIMArtifact of that name."""
+    kind: Annotated[str | None, Schema(enum=("AIMArtifact",))] = None
+    """Kept for the Go operator; AIMArtifact."""
+
+
+class AdapterRuntime(ApiModel):
+    """Where adapters lie, and how many of which rank the engine takes."""
+
+    disk: Annotated[str | None, Schema(min_length=1, max_length=253)] = None
+    """AIMArtifact of type adapterDisk; a disk of the service's own when absent."""
+    disk_size: QuantityText | None = None
+    """Size of the service's own disk; defaults to 20Gi."""
+    max_loras: Annotated[Int32 | None, Schema(minimum=1, maximum=64)] = None
+    """Adapters in one batch; defaults to what the profile says, or 8."""
+    max_cpu_loras: Annotated[Int32 | None, Schema(minimum=1, maximum=1024)] = None
+    """Adapters that the engine keeps in memory; defaults to what the profile says, or 16."""
+    max_rank: Annotated[Int32 | None, _RANK] = None
+    """Highest rank of an adapter: 8, 16, 32, 64, 128, 256, 320 or 512; defaults to what the profile says, or 32."""
+
+
 _SHARED_IN_EFFECT: Final = "['Shared', 'Always', 'Auto']"
 # CEL-16: adding or removing `caching` may not change the mode in effect; an absent mode is defaulted before.
 _CACHING_KEPT: Final = CelRule(
@@ -256,12 +290,12 @@ class AIMServiceSpec(ApiModel):
     """Kept for the Go operator; this release serves no profiles, and reports the field."""
     profile_overrides: FreeObject | None = None
     """Kept for the Go operator; settings that override those of its profile."""
-    adapters: FreeJson = None
-    """Kept for the Go operator; this release serves no LoRA adapters, and reports the field."""
-    adapter_mode: str | None = None
-    """Kept for the Go operator; whether adapters may change while the service runs."""
-    adapter_runtime: FreeObject | None = None
-    """Kept for the Go operator; limits of its adapters."""
+    adapters: Annotated[Items[Adapter], Schema(max_items=64), list_map("name")] = ()
+    """LoRA adapters, served beside the model under their own names."""
+    adapter_mode: AdapterMode | None = None
+    """With dynamic, the engine is ready for adapters though none is listed."""
+    adapter_runtime: AdapterRuntime | None = None
+    """Where adapters lie, and how many of which rank the engine takes."""
 
 
 class ServiceRoutingStatus(ApiModel):
@@ -326,6 +360,21 @@ class RolloutStatus(ApiModel):
     """What the rollout waits for, or why it was aborted."""
 
 
+class AdapterStatus(ApiModel):
+    """Observed state of an adapter."""
+
+    name: str = ""
+    """Name in requests."""
+    artifact: str | None = None
+    """AIMArtifact that holds it."""
+    state: AdapterState = AdapterState.PENDING
+    """How far it is: Pending, Downloading, Loading, Ready or Failed."""
+    pods: str | None = None
+    """In how many of the ready pods it is loaded, such as 2/3."""
+    message: Annotated[str | None, Schema(max_length=32_768)] = None
+    """What it waits for, or why it failed."""
+
+
 class AIMServiceStatus(ApiModel):
     """Observed state of the service."""
 
@@ -349,6 +398,8 @@ class AIMServiceStatus(ApiModel):
     """Observed replicas."""
     rollout: RolloutStatus | None = None
     """Observed state of the rollout."""
+    adapters: Items[AdapterStatus] = ()
+    """Observed state of the adapters."""
 
 
 class AIMService(OwnResource):

@@ -29,6 +29,8 @@ Json = dict[str, Any]
 FOLDER: Final = "/workspace/aim-runtime"
 CATALOGUE: Final = "profiles.json"
 PORT: Final = 8000
+ADAPTERS: Final = "/adapters"
+"""Where the disk of LoRA adapters is mounted."""
 _CUSTOM: Final = "custom/"
 _FILTERS: Final = ("AIM_PROFILE_ID", "AIM_GPU_MODEL", "AIM_GPU_COUNT", "AIM_METRIC", "AIM_PRECISION")
 _MOST_TOKENS: Final = 100_000
@@ -153,6 +155,7 @@ class Engine:
     def __init__(self, model: str, names: frozenset[str], env: Mapping[str, str]) -> None:
         self.model = model
         self.names = names
+        self.adapters = Adapters(max_rank_of(env))
         self.started = int(time.time())
         self.ready = False
         self.pod = os.uname().nodename
@@ -244,6 +247,76 @@ def _number(env: Mapping[str, str], name: str, default: float) -> float:
         raise ProblemError(f"{name}={text} invalid: it is not a number; set one, or leave it out") from None
 
 
+class Adapters:
+    """LoRA adapters of an engine, loaded and unloaded as vLLM does; threads of requests share them.
+
+    Attributes:
+        paths: of what is loaded, by name.
+        max_rank: highest rank of an adapter; None where the engine takes none.
+    """
+
+    def __init__(self, max_rank: int | None, disk: Path = Path(ADAPTERS)) -> None:
+        """`disk`: what is mounted at `ADAPTERS`."""
+        self.paths: Mapping[str, str] = {}
+        self.max_rank = max_rank
+        self._disk = disk
+
+    def load(self, body: Json) -> str:
+        """Load one; the answer.
+
+        Raises:
+            RefusedError: vLLM would refuse it.
+        """
+        name, path = str(body.get("lora_name") or ""), str(body.get("lora_path") or "")
+        if not name or not path:
+            raise RefusedError(400, "Both 'lora_name' and 'lora_path' must be provided.")
+        if name in self.paths:
+            raise RefusedError(400, f"The lora adapter '{name}' has already been loaded.")
+        self._check(path)
+        # Replaced as a whole, so that a request that lists them sees one state.
+        self.paths = {**self.paths, name: path}
+        return f"Success: LoRA adapter '{name}' added successfully."
+
+    def unload(self, body: Json) -> str:
+        """Unload one; the answer.
+
+        Raises:
+            RefusedError: it is not loaded.
+        """
+        name = str(body.get("lora_name") or "")
+        if name not in self.paths:
+            raise RefusedError(404, f"The lora adapter '{name}' cannot be found.")
+        self.paths = {other: path for other, path in self.paths.items() if other != name}
+        return f"Success: LoRA adapter '{name}' removed successfully."
+
+    def _check(self, path: str) -> None:
+        below = path.removeprefix(f"{ADAPTERS}/")
+        file = self._disk / below / "adapter_config.json"
+        if below == path or not file.is_file():
+            raise RefusedError(404, f"Loading lora failed: No adapter found for {path}")
+        rank = json.loads(file.read_bytes()).get("r")
+        if self.max_rank is not None and rank > self.max_rank:
+            raise RefusedError(400, f"LoRA rank {rank} is greater than max_lora_rank {self.max_rank}.")
+
+
+def max_rank_of(env: Mapping[str, str]) -> int | None:
+    """The highest rank of an adapter; None where no adapter may be loaded while the engine runs."""
+    try:
+        arguments = json.loads(env.get("AIM_ENGINE_ARGS") or "{}")
+    except ValueError:
+        return None
+    if not arguments.get("enable-lora") or env.get("VLLM_ALLOW_RUNTIME_LORA_UPDATING") != "True":
+        return None
+    return int(arguments.get("max-lora-rank", 16))
+
+
+def models_of(created: int, model: str, adapters: Mapping[str, str]) -> Json:
+    """The list of models: the one, and its adapters with their paths."""
+    entry = {"id": model, "object": "model", "created": created, "owned_by": "aim-local", "root": model, "parent": None}
+    others = [{**entry, "id": name, "root": path, "parent": model} for name, path in adapters.items()]
+    return {"object": "list", "data": [entry, *others]}
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """A request for text.
@@ -266,12 +339,13 @@ def request_of(body: Json, engine: Engine, *, is_chat: bool) -> Request:
     Raises:
         RefusedError: it asks for nothing, or for a model that is not here.
     """
-    if body.get("model") not in {None, "", *engine.names}:
+    if body.get("model") not in {None, "", *engine.names, *engine.adapters.paths}:
         raise RefusedError(404, f"The model `{body['model']}` does not exist; this engine serves `{engine.model}`.")
     text = _question(body) if is_chat else body.get("prompt")
     if not isinstance(text, str):
         raise RefusedError(400, "prompt: a text is required")
-    words = f"This is {engine.model} on pod {engine.pod}. You said: {text}".split()
+    served = body["model"] if body.get("model") in engine.adapters.paths else engine.model
+    words = f"This is {served} on pod {engine.pod}. You said: {text}".split()
     wanted = body.get("max_completion_tokens") or body.get("max_tokens")
     if wanted is not None and (not isinstance(wanted, int) or not 0 < wanted <= _MOST_TOKENS):
         raise RefusedError(400, f"max_tokens: a whole number from 1 to {_MOST_TOKENS} is required")
@@ -293,6 +367,21 @@ def _question(body: Json) -> str:
     return str(content)
 
 
+def _body(content: bytes) -> Json:
+    """The object that a request brings.
+
+    Raises:
+        RefusedError: it is none.
+    """
+    try:
+        body = json.loads(content)
+    except ValueError as error:
+        raise RefusedError(400, f"the body is not JSON: {error}") from error
+    if not isinstance(body, dict):
+        raise RefusedError(400, "the body is not a JSON object")
+    return body
+
+
 class Handler(BaseHTTPRequestHandler):
     """The HTTP API of an engine."""
 
@@ -310,27 +399,25 @@ class Handler(BaseHTTPRequestHandler):
         elif path in {"/health", "/ping", "/-/ready"}:
             self._answer(b"" if engine.ready else b"loading\n", 200 if engine.ready else 503, kind="text/plain")
         elif path.endswith("/v1/models"):
-            entry = {"id": engine.model, "object": "model", "created": engine.started, "owned_by": "aim-local"}
-            self._json({"object": "list", "data": [entry]})
+            self._json(models_of(engine.started, engine.model, engine.adapters.paths))
         else:
             self._error(RefusedError(404, f"GET {path}: no such endpoint"))
 
     def do_POST(self) -> None:
-        """Completions."""
+        """Completions and adapters."""
         path = self.path.partition("?")[0]
         content = self.rfile.read(int(self.headers.get("content-length") or 0))
+        adapters = self.engine.adapters
         try:
+            change = {"/v1/load_lora_adapter": adapters.load, "/v1/unload_lora_adapter": adapters.unload}.get(path)
+            if change is not None and adapters.max_rank is not None:
+                self._answer(change(_body(content)).encode(), kind="text/plain")
+                return
             if not path.endswith(("/v1/chat/completions", "/v1/completions")):
                 raise RefusedError(404, f"POST {path}: no such endpoint")
             if not self.engine.ready:
                 raise RefusedError(503, "the engine is loading")
-            try:
-                body = json.loads(content)
-            except ValueError as error:
-                raise RefusedError(400, f"the body is not JSON: {error}") from error
-            if not isinstance(body, dict):
-                raise RefusedError(400, "the body is not a JSON object")
-            request = request_of(body, self.engine, is_chat=path.endswith("/chat/completions"))
+            request = request_of(_body(content), self.engine, is_chat=path.endswith("/chat/completions"))
         except RefusedError as error:
             self._error(error)
             return
