@@ -22,6 +22,8 @@ VARIANTS: Final = variants()
 EXPLORING: Final = os.environ.get("AIM_EXPLORE") == "random"
 STRIDE: Final = 1 if EXPLORING else 40
 """Of the texts for a field one is tried, of the next field the one after it; all of them when exploring."""
+READ: Final = 1 if EXPLORING else 3
+"""Each third field is tried, for each kind of object another third; each of them when exploring (`make chaos`)."""
 FIELDS: Final = 1 if EXPLORING else 5
 """Each fifth field is tried beside all other objects; each of them when exploring."""
 _SECONDS: Final = 0.5
@@ -61,13 +63,13 @@ def _decided(usual: JsonObject, changed: JsonObject) -> None:
     own_passes(usual, changed)
 
 
-def _held(run: Callable[[JsonObject], object], field: Field, usual: JsonObject, text: object) -> str:
-    """Why the text holds a service, or nothing."""
+def _held(run: Callable[[JsonObject], object], field: Field, usual: JsonObject, text: object, limit: float = 3) -> str:
+    """Why the text holds a service for so many seconds of the processor, or nothing."""
     hostile = field.put(usual, text)
     if refusals(hostile):
         return ""
     try:
-        with _ended_after(3):
+        with _ended_after(limit):
             if _seconds(lambda: run(hostile)) < _SECONDS:
                 return ""
             taken = _seconds(lambda: run(hostile), repeat=3)
@@ -92,6 +94,7 @@ def test_text_in_any_field_is_indexed_and_decided_in_bounded_time(name: str) -> 
     held = [
         _held(lambda changed: _decided(usual, changed), field, usual, text)
         for number, field in _tried(name)
+        if (number + list(VARIANTS).index(name)) % READ == 0
         for text in field.values[number % min(STRIDE, len(field.values)) :: STRIDE]
     ]
     assert [why for why in held if why] == []
@@ -115,4 +118,6 @@ def test_the_measure_finds_a_reader_that_is_held(pattern: str) -> None:
     usual = VARIANTS["AIMArtifact"]
     field = next(field for field in hostile_fields("AIMArtifact", "spec") if field.path[-1] == "modelId")
     read = re.compile(pattern).match
-    assert any(_held(lambda changed: read(changed["spec"]["modelId"]), field, usual, text) for text in field.values)
+    assert any(
+        _held(lambda changed: read(changed["spec"]["modelId"]), field, usual, text, 0.7) for text in field.values
+    )

@@ -12,7 +12,7 @@ import pytest
 from support.nats import eventually
 from support.repeated import FOLDER, records, section
 
-TESTS = Path(__file__).parents[2]
+TESTS = Path(__file__).parents[1]
 FAILS_ONCE = """
 import os
 from pathlib import Path
