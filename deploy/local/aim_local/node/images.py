@@ -8,10 +8,11 @@ import io
 import json
 import subprocess
 import tarfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from urllib.request import Request, urlopen
 
 from aim_local.assets import Program as Asset
 from aim_local.assets import Toolset
@@ -42,6 +43,15 @@ IMAGED: Final = (
 """Programs that run in pods of the node."""
 
 
+MANIFESTS: Final = (
+    "application/vnd.oci.image.index.v1+json",
+    "application/vnd.docker.distribution.manifest.list.v2+json",
+    "application/vnd.oci.image.manifest.v1+json",
+    "application/vnd.docker.distribution.manifest.v2+json",
+)
+"""What a registry is asked for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Runtime:
     """What a node's containerd has."""
@@ -66,6 +76,30 @@ class Runtime:
                 self.ctr("images", "import", str(archive))
                 archive.unlink()
                 mark.write_text(stamp, encoding="utf-8")
+
+    def drop_replaced(self) -> Sequence[str]:
+        """Remove images whose tag means another one in the node's registry by now; their names.
+
+        No pod with `imagePullPolicy: IfNotPresent` would ever get the new one.
+        """
+        found = [line.split()[:3] for line in self.ctr("images", "ls").splitlines()[1:]]
+        replaced = [
+            name for name, _, digest in found if "@" not in name and self._in_registry(name) not in {"", digest}
+        ]
+        for name in replaced:
+            self.ctr("images", "rm", name, missing=True)
+        return replaced
+
+    def _in_registry(self, name: str) -> str:
+        """Digest that a name has in the registry; empty where it has none."""
+        repository, _, tag = name.partition("/")[2].rpartition(":")
+        url = f"http://{self.settings.registry}/v2/{repository}/manifests/{tag}"
+        accepted = {"accept": ", ".join(MANIFESTS)}
+        try:
+            with urlopen(Request(url, method="HEAD", headers=accepted), timeout=10) as answer:
+                return str(answer.headers.get("docker-content-digest", ""))
+        except OSError:
+            return ""
 
     def remove_containers(self) -> bool:
         """End and remove all containers; whether there were any."""

@@ -348,6 +348,14 @@ class Node:
         on_it = f"--field-selector=spec.nodeName={worker.name}"
         self.kubectl("delete", "pods", "--all-namespaces", on_it, "--force", "--grace-period=0", *about)
 
+    def drop_replaced_images(self) -> None:
+        """Have the next pods pull what was pushed under the same tag since it was pulled last.
+
+        Raises:
+            NodeError: containerd does not answer.
+        """
+        Runtime(self.settings, self._toolset).drop_replaced()
+
     def _end_programs(self, *nodes: NodeSettings) -> None:
         """End what was started for these, with all containers."""
         own = {one.program(name) for one in nodes for name in (_OF_WORKERS if one.is_worker else _RESTARTED)}

@@ -19,6 +19,7 @@ import yaml
 from aim_domain.services import SERVICES
 from aim_local.assets import Program as Asset
 from aim_local.assets import find_toolset
+from aim_local.node.images import MANIFESTS
 from aim_local.node.node import Node, Report
 from aim_local.node.requirements import NodeError
 from aim_local.node.settings import NodeSettings
@@ -31,10 +32,6 @@ CHART: Final = _ROOT / "deploy" / "charts" / "aim-engine"
 EXAMPLES: Final = _ROOT / "deploy" / "local" / "examples" / "node"
 RELEASE: Final = "aim-engine"
 NAMESPACE: Final = "aim-system"
-_MANIFESTS: Final = (
-    "application/vnd.oci.image.manifest.v1+json",
-    "application/vnd.docker.distribution.manifest.v2+json",
-)
 _INSTALL_SECONDS: Final = 300
 _RESTRICTED: Final = {"pod-security.kubernetes.io/enforce": "restricted"}
 
@@ -152,7 +149,7 @@ class NodePlatform:
         for name in SERVICES:
             url = f"http://{self.node.settings.registry}/v2/amdenterpriseai/aim-engine-{name}/manifests/{version}"
             try:
-                with urlopen(Request(url, headers={"accept": ", ".join(_MANIFESTS)}), timeout=10) as answer:
+                with urlopen(Request(url, headers={"accept": ", ".join(MANIFESTS)}), timeout=10) as answer:
                     digests.update(answer.read())
             except OSError as error:
                 raise NodeError(f"image aim-engine-{name} not readable in the node's registry: {error}") from error
@@ -164,6 +161,7 @@ class NodePlatform:
             self._keep()
         with self.node.step("images into the registry"):
             self.push_images()
+            self.node.drop_replaced_images()
         with self.node.step("helm install"):
             self.install()
 
