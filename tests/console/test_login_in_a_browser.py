@@ -10,7 +10,7 @@ from support.controlplane import raw_api
 from support.hosted_console import Time, hosted_console, port_of
 from support.scraping import planted_token
 
-from aim_cli.console.sessions import REVIEWED_SECONDS
+from aim_console.sessions import REVIEWED_SECONDS
 from aim_local.apiserver import ControlPlane
 from controller_runtime.kube.config import Connection, NoCredentials
 

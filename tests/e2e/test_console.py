@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from aim_cli.__main__ import app
 from aim_cli.cluster.targets import Where
-from aim_cli.console.serving import serve
+from aim_console.serving import serve
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -16,8 +16,8 @@ from support.helm import CHARTS, NAMESPACE, of_kind, rendered, run
 from support.hosted_console import Browser, Time, browser, hosted_console
 from support.nats import eventually
 
-from aim_cli.console.sessions import REVIEWED_SECONDS
-from aim_cli.console.tokens import KNOWN_SECONDS
+from aim_console.sessions import REVIEWED_SECONDS
+from aim_console.tokens import KNOWN_SECONDS
 from aim_domain.services import SERVICES
 from aim_local.assets import Program
 from aim_local.realcluster import RealCluster, User

@@ -14,7 +14,7 @@ import aiohttp
 from support.bus_source import Source
 from support.nats import TEST_LIMITS, connected, eventually
 
-from aim_cli.console.mirror import OBJECT_PARTS
+from aim_console.mirror import OBJECT_PARTS
 from aim_local.apiserver import ControlPlane
 from aim_local.nats import NatsServer
 from aim_local.processes import dying_with_parent, stop_process

@@ -12,8 +12,8 @@ import aiohttp
 from support.nats import eventually
 from support.scraping import anybody
 
-from aim_cli.console.hosting import Clocks, hosted, login_door
-from aim_cli.console.mirror import mirror
+from aim_console.hosting import Clocks, hosted, login_door
+from aim_console.mirror import mirror
 from aim_local.ports import free_port
 from controller_runtime import KubeClient
 from controller_runtime.kube.config import Connection

@@ -8,8 +8,8 @@ from typing import Final
 import yaml
 from pydantic import BaseModel
 
-from aim_cli.console.sessions import REVIEWS
 from aim_cli.installation.doctor import EXAMINER
+from aim_console.sessions import REVIEWS
 from aim_domain.kind_names import AIM_ARTIFACT
 from aim_domain.services import SERVICES
 from aim_packaging.alerts import rules

@@ -13,8 +13,8 @@ from packaging.tags import compatible_tags, cpython_tags, mac_platforms
 
 from controller_runtime import JsonObject
 
-FOLDERS: Final = ("shared/*", "services/*", "deploy/cli")
-"""The packages that the command needs: it decides by the code of the services."""
+FOLDERS: Final = ("shared/*", "services/*", "deploy/cli", "deploy/console")
+"""The packages that the command needs, with its pages: it decides by the code of the services."""
 _GLIBC: Final = range(28, 16, -1)
 """Minor versions of glibc 2 whose wheels are taken: what enterprise distributions of 2019 have."""
 _MACOS: Final = (13, 0)

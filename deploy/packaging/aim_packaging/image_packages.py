@@ -14,7 +14,7 @@ _SERVICES: Final = {name: f"aim-{name}" for name in SERVICES}
 IMAGES: Final = {
     **{image: (name,) for image, name in _SERVICES.items()},
     "downloader": ("aim-artifacts",),
-    "cli": ("aim-cli", *_SERVICES.values()),
+    "cli": ("aim-cli", "aim-console", *_SERVICES.values()),
 }
 """Image → distributions that it holds with all that they need."""
 _OWN: Final = "aim-"

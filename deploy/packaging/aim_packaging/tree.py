@@ -43,7 +43,7 @@ PACKAGES: Final = {
     **{image: (folder,) for image, folder in _SERVICES.items()},
     "downloader": (_SERVICES["artifacts"],),
     # Replay and plan decide by the code of the services.
-    "cli": ("deploy/cli/aim_cli", *_SERVICES.values()),
+    "cli": ("deploy/cli/aim_cli", "deploy/console/aim_console", *_SERVICES.values()),
 }
 """Image → folders of its packages beside the shared ones; the first is what it runs."""
 MODULES: Final = {"downloader": "aim_artifacts.downloader"}

@@ -23,12 +23,12 @@ from support.nats import eventually
 from support.scraping import Certificates, planted_token, scrape
 
 from aim_cli.cluster.targets import Where
-from aim_cli.console.hosting import serve_until
-from aim_cli.console.mirror import Mirror, mirror
-from aim_cli.console.serving import serve
-from aim_cli.console.sessions import REVIEWED_SECONDS
-from aim_cli.console.tokens import KNOWN_SECONDS, OF_AN_ADDRESS
 from aim_cli.errors import UnreachableError
+from aim_console.hosting import serve_until
+from aim_console.mirror import Mirror, mirror
+from aim_console.serving import serve
+from aim_console.sessions import REVIEWED_SECONDS
+from aim_console.tokens import KNOWN_SECONDS, OF_AN_ADDRESS
 from aim_local.apiserver import ControlPlane
 from aim_local.nats import NatsServer
 from aim_local.ports import free_port

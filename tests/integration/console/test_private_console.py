@@ -13,11 +13,11 @@ from support.console_objects import service
 from support.console_site import Feed, reported
 from support.nats import eventually
 
-from aim_cli.console import app
-from aim_cli.console.access import Access
-from aim_cli.console.app import Console
-from aim_cli.console.login import POLICY, PrivateDoor
-from aim_cli.console.mirror import mirror
+from aim_console import app
+from aim_console.access import Access
+from aim_console.app import Console
+from aim_console.login import POLICY, PrivateDoor
+from aim_console.mirror import mirror
 from aim_local.ports import free_port
 from controller_runtime import JsonObject, KubeClient
 from controller_runtime.kube.config import Connection, NoCredentials

@@ -13,10 +13,10 @@ from support.bus_source import Source
 from support.nats import PATIENT_SECONDS, TEST_LIMITS, eventually
 
 from aim_cli.cluster.refs import Ref
-from aim_cli.console.access import Rights
-from aim_cli.console.mirror import mirror
-from aim_cli.console.past import story
 from aim_cli.log.targets import target_of
+from aim_console.access import Rights
+from aim_console.mirror import mirror
+from aim_console.past import story
 from aim_domain.kind_names import HTTP_ROUTE
 from aim_local.nats import NatsServer
 from aim_packaging.broker import authorization, reader, user_of

@@ -11,7 +11,7 @@ from support.nats import connected, eventually
 from typer.testing import CliRunner
 
 from aim_cli.__main__ import app
-from aim_cli.console.mirror import mirror
+from aim_console.mirror import mirror
 from aim_local.nats import NatsServer
 from aim_local.ports import HOST
 from controller_runtime.log.broker.streams import ensure_streams

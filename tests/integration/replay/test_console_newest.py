@@ -6,8 +6,8 @@ from typing import Final
 import pytest
 from support.nats import TEST_LIMITS
 
-from aim_cli.console import newest
-from aim_cli.console.newest import Newest
+from aim_console import newest
+from aim_console.newest import Newest
 from aim_domain.parts import SERVICES
 from controller_runtime.log.broker.connection import BusConnection
 from controller_runtime.log.broker.reading import StreamState, stream_state

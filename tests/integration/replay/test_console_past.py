@@ -12,20 +12,20 @@ from support.bus_source import Source
 from support.nats import eventually
 
 from aim_cli.cluster.refs import KNOWN, JsonObject, Ref
-from aim_cli.console import mirror as mirror_module
-from aim_cli.console import past
-from aim_cli.console.access import Access, Rights
-from aim_cli.console.app import Console
-from aim_cli.console.bus_page import bus_page
-from aim_cli.console.decision import decision_page
-from aim_cli.console.log_pages import PageRequest, past_page, request_of
-from aim_cli.console.login import PrivateDoor
-from aim_cli.console.mirror import Mirror
-from aim_cli.console.pages import href
-from aim_cli.console.past import ELSEWHERE, Then, address, replayed, story, then
-from aim_cli.console.templating import render
 from aim_cli.errors import TargetError
 from aim_cli.log.targets import target_of
+from aim_console import mirror as mirror_module
+from aim_console import past
+from aim_console.access import Access, Rights
+from aim_console.app import Console
+from aim_console.bus_page import bus_page
+from aim_console.decision import decision_page
+from aim_console.log_pages import PageRequest, past_page, request_of
+from aim_console.login import PrivateDoor
+from aim_console.mirror import Mirror
+from aim_console.pages import href
+from aim_console.past import ELSEWHERE, Then, address, replayed, story, then
+from aim_console.templating import render
 from aim_domain import labels
 from aim_domain.kind_names import AIM_CLUSTER_MODEL, AIM_SERVICE, AIM_TEMPLATE_CACHE, POD, KindName
 from aim_domain.parts import CLUSTER_MODELS, DISCOVERY_PODS, NAMESPACES, PREDICTOR_PODS, SERVICES, TEMPLATE_CACHES

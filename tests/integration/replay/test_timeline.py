@@ -12,11 +12,11 @@ from support.nats import eventually
 from typer.testing import CliRunner
 
 from aim_cli.__main__ import app
-from aim_cli.console.access import Rights
-from aim_cli.console.past import story
 from aim_cli.log import connecting
 from aim_cli.log.targets import located, target
 from aim_cli.log.timeline import Everywhere, is_paused_now, timeline
+from aim_console.access import Rights
+from aim_console.past import story
 from aim_domain.labels import ANNOTATION_PAUSED
 from aim_domain.parts import ARTIFACTS, CLUSTER_MODELS, SERVICES
 from aim_local.ports import free_port

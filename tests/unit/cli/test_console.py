@@ -10,17 +10,17 @@ from support import console_objects
 from support.builders import condition, make
 
 from aim_cli.cluster.refs import KNOWN, JsonObject, Ref
-from aim_cli.console import home_page, pages
-from aim_cli.console.access import NOT_ALLOWED, NOT_PUBLISHED, Access, Rights, Sight, question
-from aim_cli.console.capacity_page import GpuHolder, Others, capacity
-from aim_cli.console.graph import mark_of
-from aim_cli.console.log_pages import changes_since
-from aim_cli.console.newest import visible_rows
-from aim_cli.console.past import drawn, folded
-from aim_cli.console.templating import render
 from aim_cli.log.report import Bar
 from aim_cli.log.timeline import Moment
 from aim_cli.why.remedies import split_remedy
+from aim_console import home_page, pages
+from aim_console.access import NOT_ALLOWED, NOT_PUBLISHED, Access, Rights, Sight, question
+from aim_console.capacity_page import GpuHolder, Others, capacity
+from aim_console.graph import mark_of
+from aim_console.log_pages import changes_since
+from aim_console.newest import visible_rows
+from aim_console.past import drawn, folded
+from aim_console.templating import render
 from aim_domain import kinds
 from aim_domain.kind_names import (
     AIM_CLUSTER_MODEL,

@@ -3,14 +3,14 @@
 import pytest
 
 from aim_cli.cluster.refs import KNOWN, JsonObject, Ref
-from aim_cli.console.access import UNSEEN_CAUSE, Rights
-from aim_cli.console.access import redact as of_a_viewer
-from aim_cli.console.decision import decision_json
-from aim_cli.console.log_pages import PageRequest
-from aim_cli.console.past import because
-from aim_cli.console.templating import render
 from aim_cli.log.targets import target_of
 from aim_cli.log.timeline import deeds
+from aim_console.access import UNSEEN_CAUSE, Rights
+from aim_console.access import redact as of_a_viewer
+from aim_console.decision import decision_json
+from aim_console.log_pages import PageRequest
+from aim_console.past import because
+from aim_console.templating import render
 from aim_domain.kind_names import AIM_ARTIFACT, AIM_CLUSTER_MODEL, AIM_SERVICE, INFERENCE_SERVICE
 from aim_domain.parts import ARTIFACTS, CLUSTER_MODELS, INFERENCE_SERVICES, NAMESPACES, NODES, SERVICES
 from controller_runtime import Key

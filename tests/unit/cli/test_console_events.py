@@ -4,8 +4,8 @@ import pytest
 from support.builders import make
 
 from aim_cli.cluster.refs import JsonObject, Ref
-from aim_cli.console.events_page import OBJECTS, Container, containers_of, subjects_of
 from aim_cli.objects.tree import Node
+from aim_console.events_page import OBJECTS, Container, containers_of, subjects_of
 from aim_domain import kinds
 from aim_domain.kind_names import AIM_CLUSTER_MODEL, AIM_SERVICE, INFERENCE_SERVICE, POD
 

@@ -9,10 +9,10 @@ from support.asked import Objects
 from support.builders import condition, make, owner
 
 from aim_cli.cluster.refs import Ref
-from aim_cli.console.graph import HEIGHT, MOST, WIDTH, Drawing, drawing, laid_out, name_lines
-from aim_cli.console.pages import href
 from aim_cli.objects.tree import Node, tree
 from aim_cli.why.command import why
+from aim_console.graph import HEIGHT, MOST, WIDTH, Drawing, drawing, laid_out, name_lines
+from aim_console.pages import href
 from aim_domain.kind_names import (
     AIM_ARTIFACT,
     AIM_CLUSTER_SERVICE_TEMPLATE,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from aim_cli.console import app
+from aim_console import app
 
 _STYLE = (Path(app.__file__).parent / "static/console.css").read_text("utf-8")
 _PALETTE = {name: shades for name, *shades in re.findall(r"--(\w+): light-dark\(#(\w{6}), #(\w{6})\);", _STYLE)}

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from aim_cli.cluster.refs import JsonObject
-from aim_cli.console.login import _own_path
-from aim_cli.console.sessions import (
+from aim_console.login import _own_path
+from aim_console.sessions import (
     LONGEST_SECONDS,
     OF_A_USER,
     REVIEWED_SECONDS,
@@ -19,8 +19,8 @@ from aim_cli.console.sessions import (
     end_of,
     user_of,
 )
-from aim_cli.console.sessions import OF_ALL as MOST_SESSIONS
-from aim_cli.console.tokens import (
+from aim_console.sessions import OF_ALL as MOST_SESSIONS
+from aim_console.tokens import (
     KNOWN_SECONDS,
     OF_ALL,
     OF_AN_ADDRESS,

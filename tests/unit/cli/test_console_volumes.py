@@ -5,9 +5,9 @@ from support.asked import Objects
 from support.builders import make, owner
 
 from aim_cli.cluster.refs import JsonObject
-from aim_cli.console.capacity_page import Volume, capacity, volumes
-from aim_cli.console.templating import render
 from aim_cli.why.holders import holders
+from aim_console.capacity_page import Volume, capacity, volumes
+from aim_console.templating import render
 from aim_domain import labels
 from aim_domain.kind_names import AIM_ARTIFACT, NAMESPACE, NODE, PERSISTENT_VOLUME_CLAIM, POD, KindName
 from controller_runtime.testing import NOW

@@ -3,13 +3,15 @@
 # What a command needs is imported when it runs: `aim --help` answers at once (FW-555).
 # ruff: noqa: PLC0415
 from enum import StrEnum
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from aim_cli.answer import Form, announce
+from aim_cli.answer import Form, announce, complain
 from aim_cli.arguments import LOCAL, Context, Kubeconfig, MaybeNatsUrl, Namespace, NatsUrl, ObjectsOutput, Output
+from aim_cli.errors import Exit
 
 
 class Objects(StrEnum):
@@ -233,13 +235,16 @@ def console(
     from aim_cli.running import run
 
     where = Where(kubeconfig, context)
+    if find_spec("aim_console") is None:
+        complain("aim: the console missing: its pages are the package aim-console; install that of this release")
+        raise typer.Exit(Exit.WORDS)
     if not listen:
-        from aim_cli.console.serving import serve
+        from aim_console.serving import serve
 
         with suppress(KeyboardInterrupt):
             run(serve(where, nats_url, port, lambda address: print(address, flush=True), trace_url))
     else:
-        from aim_cli.console.hosting import Site, host_pages
+        from aim_console.hosting import Site, host_pages
 
         run(host_pages(where, nats_url, Site(listen, cert_path, tuple(host or ()), trace_url)))
 

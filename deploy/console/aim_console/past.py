@@ -9,15 +9,15 @@ from typing import Final, Protocol, TypeVar
 from urllib.parse import quote
 
 from aim_cli.cluster.refs import KNOWN, JsonObject, Ref
-from aim_cli.console import pages
-from aim_cli.console.access import Rights, Sight, is_shown, redact, saw_all
-from aim_cli.console.mirror import OBJECT_PARTS
-from aim_cli.console.pages import href
 from aim_cli.log.past import body_of, of_versions
 from aim_cli.log.report import Bar, scale_of, waterfall
 from aim_cli.log.targets import Target, located
 from aim_cli.log.timeline import Moment, Reader, deeds, timeline
 from aim_cli.services import services
+from aim_console import pages
+from aim_console.access import Rights, Sight, is_shown, redact, saw_all
+from aim_console.mirror import OBJECT_PARTS
+from aim_console.pages import href
 from aim_domain.kind_names import KindName
 from controller_runtime import Key
 from controller_runtime.log.history.reader import DecisionFilter, History

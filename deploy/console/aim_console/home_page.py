@@ -11,14 +11,14 @@ from urllib.parse import urlencode
 from aim_cli.answer import count_of
 from aim_cli.cluster.refs import Cluster, JsonObject, Ref, ref_of
 from aim_cli.cluster.states import Weight
-from aim_cli.console.capacity_page import gpu_holder
-from aim_cli.console.graph import mark_of
-from aim_cli.console.pages import RANGES, explained, href
 from aim_cli.installation.attention import Concern, Group, grouped, in_order, likeness, needs_attention
 from aim_cli.installation.overview import counts_of, glances, gpus_of_node
 from aim_cli.units import age, moment
 from aim_cli.why.blockers import Link
 from aim_cli.why.command import Explanation, why
+from aim_console.capacity_page import gpu_holder
+from aim_console.graph import mark_of
+from aim_console.pages import RANGES, explained, href
 from aim_domain.kind_names import AIM_SERVICE, NODE, POD, KindName
 
 ROWS: Final = 50

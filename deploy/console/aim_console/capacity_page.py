@@ -10,12 +10,12 @@ from typing import Any, Final
 
 from aim_cli.cluster.refs import Cluster, JsonObject, Ref, ref_of
 from aim_cli.cluster.states import state_of
-from aim_cli.console.graph import mark_of
-from aim_cli.console.pages import PAGE, href
 from aim_cli.installation.overview import gpus_of_node, gpus_of_pod
 from aim_cli.objects.caches import quotas_of
 from aim_cli.units import age, format_size
 from aim_cli.why.holders import Holder, holders
+from aim_console.graph import mark_of
+from aim_console.pages import PAGE, href
 from aim_domain import kinds
 from aim_domain.gpu.inventory import gpu_model_of
 from aim_domain.kind_names import AIM_ARTIFACT, NODE, PERSISTENT_VOLUME_CLAIM, POD, KindName

@@ -3,12 +3,12 @@
 import json
 
 from aim_cli.cluster.refs import KNOWN, JsonObject, Ref
-from aim_cli.console.access import Rights, is_seen, is_shown, redact, saw_all, visible_plan, woken_by
-from aim_cli.console.log_pages import PageRequest
-from aim_cli.console.past import address, because
 from aim_cli.log.targets import kind_name
 from aim_cli.log.timeline import trace_id
 from aim_cli.services import services
+from aim_console.access import Rights, is_seen, is_shown, redact, saw_all, visible_plan, woken_by
+from aim_console.log_pages import PageRequest
+from aim_console.past import address, because
 from controller_runtime import Key
 from controller_runtime.log.history.decisions import DecisionRecord
 from controller_runtime.log.history.reader import DecisionFilter, History

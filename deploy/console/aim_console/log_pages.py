@@ -8,13 +8,13 @@ from datetime import datetime
 from typing import Final
 
 from aim_cli.cluster.refs import JsonObject, Ref
-from aim_cli.console.access import Rights
-from aim_cli.console.pages import ref_at
-from aim_cli.console.past import Present, address, seen_moments, then
 from aim_cli.log.past import members
 from aim_cli.log.targets import Target, target_of
 from aim_cli.log.timeline import Moment
 from aim_cli.units import age, moment
+from aim_console.access import Rights
+from aim_console.pages import ref_at
+from aim_console.past import Present, address, seen_moments, then
 from controller_runtime.log.history.reader import History
 from controller_runtime.log.history.versions import Knowledge
 

@@ -19,17 +19,17 @@ from starlette.types import Receive, Scope, Send
 
 from aim_cli.answer import plain
 from aim_cli.cluster.refs import KNOWN, JsonObject
-from aim_cli.console import decision, events_page, home_page, log_pages, pages, past
-from aim_cli.console.access import Sight
-from aim_cli.console.bus_page import bus_page
-from aim_cli.console.capacity_page import Others, capacity, others_of
-from aim_cli.console.login import HEADERS, Door, Viewer
-from aim_cli.console.mirror import OBJECT_PARTS, Mirror
-from aim_cli.console.newest import Newest, visible_rows
-from aim_cli.console.templating import render
-from aim_cli.console.tokens import READINGS, STREAMS, Places
 from aim_cli.errors import CliError, TargetError
 from aim_cli.log.targets import Target, target_of
+from aim_console import decision, events_page, home_page, log_pages, pages, past
+from aim_console.access import Sight
+from aim_console.bus_page import bus_page
+from aim_console.capacity_page import Others, capacity, others_of
+from aim_console.login import HEADERS, Door, Viewer
+from aim_console.mirror import OBJECT_PARTS, Mirror
+from aim_console.newest import Newest, visible_rows
+from aim_console.templating import render
+from aim_console.tokens import READINGS, STREAMS, Places
 from aim_domain.kind_names import NODE
 from controller_runtime import KubeError
 from controller_runtime.log.broker.address import BusError

@@ -7,10 +7,10 @@ from itertools import islice
 from typing import Final
 
 from aim_cli.cluster.refs import JsonObject
-from aim_cli.console.access import Rights, is_shown, redact
-from aim_cli.console.past import moment_json
 from aim_cli.log.targets import kind_name
 from aim_cli.log.timeline import of_records
+from aim_console.access import Rights, is_shown, redact
+from aim_console.past import moment_json
 from controller_runtime.log.history.decisions import DecisionRecord, RecordedReads
 from controller_runtime.log.history.reader import History
 

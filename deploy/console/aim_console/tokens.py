@@ -12,7 +12,7 @@ from typing import Final, TypeAlias, TypeVar
 import structlog
 
 from aim_cli.cluster.refs import JsonObject
-from aim_cli.console.sessions import User, token_review, user_of
+from aim_console.sessions import User, token_review, user_of
 from controller_runtime import KubeError
 
 OF_AN_ADDRESS: Final = (5, 2.0)

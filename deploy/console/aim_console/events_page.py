@@ -8,12 +8,12 @@ from datetime import datetime
 from typing import Final
 
 from aim_cli.cluster.refs import Cluster, JsonObject, Ref
-from aim_cli.console.pages import RANGES, href, since
 from aim_cli.errors import UnreachableError
 from aim_cli.objects.tree import Node
 from aim_cli.objects.tree import tree as grown
 from aim_cli.units import age
 from aim_cli.why.blockers import last_seen
+from aim_console.pages import RANGES, href, since
 from aim_domain.kind_names import (
     EVENT,
     HORIZONTAL_POD_AUTOSCALER,

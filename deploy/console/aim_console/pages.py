@@ -8,7 +8,6 @@ from typing import Final
 
 from aim_cli.cluster.refs import KNOWN, Cluster, JsonObject, Ref, ref_of
 from aim_cli.cluster.states import state_of
-from aim_cli.console.graph import HEIGHT, WIDTH, drawing, mark_of
 from aim_cli.objects.tree import Node
 from aim_cli.objects.tree import tree as grown
 from aim_cli.units import age, moment
@@ -16,6 +15,7 @@ from aim_cli.why.blockers import Link, blockers_of
 from aim_cli.why.command import Explanation, what_of, when_of, why
 from aim_cli.why.holders import describe
 from aim_cli.why.remedies import remedy_of, split_remedy
+from aim_console.graph import HEIGHT, WIDTH, drawing, mark_of
 from aim_domain.kind_names import (
     AIM_CLUSTER_MODEL,
     AIM_CLUSTER_SERVICE_TEMPLATE,

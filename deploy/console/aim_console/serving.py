@@ -11,11 +11,11 @@ import uvicorn
 from aim_cli.cluster.client import cluster
 from aim_cli.cluster.refs import JsonObject
 from aim_cli.cluster.targets import Where
-from aim_cli.console.access import Access, question
-from aim_cli.console.app import Console
-from aim_cli.console.login import PrivateDoor
-from aim_cli.console.mirror import Mirror, mirror, wait_ended
 from aim_cli.errors import UnreachableError
+from aim_console.access import Access, question
+from aim_console.app import Console
+from aim_console.login import PrivateDoor
+from aim_console.mirror import Mirror, mirror, wait_ended
 from aim_domain.kind_names import NAMESPACE
 from controller_runtime.api.meta import Kind, Resource
 from controller_runtime.log.broker.address import BusApiError

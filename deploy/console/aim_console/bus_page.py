@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from aim_cli.cluster.refs import JsonObject
-from aim_cli.console.mirror import Mirror, PartLine
 from aim_cli.installation.bus_state import history_holes, stream_row, stream_states
+from aim_console.mirror import Mirror, PartLine
 from controller_runtime.log.broker.address import BusError
 from controller_runtime.log.wire.messages import epoch_time
 

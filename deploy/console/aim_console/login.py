@@ -14,11 +14,11 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from aim_cli.console.access import Access
-from aim_cli.console.sessions import Sessions, User, Viewers
-from aim_cli.console.templating import render
-from aim_cli.console.tokens import Tokens, TooManyTokensError, UnaskedError, UnknownTokenError
 from aim_cli.errors import UnreachableError
+from aim_console.access import Access
+from aim_console.sessions import Sessions, User, Viewers
+from aim_console.templating import render
+from aim_console.tokens import Tokens, TooManyTokensError, UnaskedError, UnknownTokenError
 from controller_runtime import KubeClient
 from controller_runtime.manager.scrapers import bearer
 

@@ -18,13 +18,13 @@ from starlette.routing import Mount, Route
 from aim_cli.cluster.client import cluster
 from aim_cli.cluster.refs import JsonObject
 from aim_cli.cluster.targets import Where
-from aim_cli.console.app import Console
-from aim_cli.console.login import Door, LoginDoor
-from aim_cli.console.mirror import Mirror, mirror, wait_ended
-from aim_cli.console.sessions import Sessions, Viewers
-from aim_cli.console.tokens import Tokens
 from aim_cli.errors import TargetError, UnreachableError
 from aim_cli.running import leaves
+from aim_console.app import Console
+from aim_console.login import Door, LoginDoor
+from aim_console.mirror import Mirror, mirror, wait_ended
+from aim_console.sessions import Sessions, Viewers
+from aim_console.tokens import Tokens
 from controller_runtime import KubeClient
 from controller_runtime.log.broker.address import BusError
 from controller_runtime.manager.certificates import CertificateFiles, from_files, self_signed

@@ -15,7 +15,7 @@ from typing import Final
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from aim_cli.cluster.refs import JsonObject
-from aim_cli.console.access import REMEMBERED_SECONDS, Access, Review
+from aim_console.access import REMEMBERED_SECONDS, Access, Review
 from controller_runtime.manager.scrapers import SUBJECT_ACCESS_REVIEW, TOKEN_REVIEW
 
 REVIEWS: Final = (TOKEN_REVIEW, SUBJECT_ACCESS_REVIEW)
