@@ -85,6 +85,10 @@ REFUSED: Final = [
     ),
     (("AIMArtifact", {"sourceUri": "hf://others/a"}), "weights from hf://others/a are not allowed"),
     (own_model(modelSources=[FOREIGN_WEIGHTS]), "weights from hf://others/a"),
+    (
+        service(model={"image": IMAGE}, adapters=[{"name": "own"}, {"name": "a", "sourceUri": "hf://others/a"}]),
+        "weights from hf://others/a",
+    ),
     (of_model(modelSources=[FOREIGN_WEIGHTS], custom={"hardware": GPU}), "weights from hf://others/a"),
     (profiled(modelSources=[FOREIGN_WEIGHTS]), "weights from hf://others/a"),
     (service(serviceAccountName="admin"), "ServiceAccount admin is not allowed"),
@@ -205,7 +209,7 @@ async def test_usual_objects_and_those_of_the_guides_are_admitted(editor: RawApi
     assert len(shown) > 5
     for obj in (*own, *shown):
         reply = await tried(editor, namespace, obj)
-        assert reply.status == 201, (obj, reply.body)
+        assert reply.status == 201, (obj["metadata"]["name"], reply.message)
 
 
 @pytest.mark.spec("FW-508")
@@ -355,6 +359,8 @@ async def test_what_is_not_in_use_failed_or_cleaned_up_by_a_controller_is_delete
     used = await with_weights(api, namespace, "used")
     for claim in ("failed", "used"):
         await mounting(api, namespace, f"of-{claim}", claim)
+    # The API server learns of the InferenceServices a moment after they are made.
+    await api.repeated(lambda: editor.delete(used, dryRun="All"), lambda reply: "is in use" in reply.message)
     alone = await editor.delete(used)
     assert alone.message.endswith(f"kubectl delete inferenceservice of-used -n {namespace}"), alone.message
     for path in (free, failed):

@@ -130,7 +130,7 @@ class AdapterLoader:
         status, why = await self._post(session, f"{url}/v1/load_lora_adapter", body)
         if status == _OK or _LOADED in why:
             return ""
-        if status == _NOT_FOUND and "adapter" not in why.lower():
+        if status == _NOT_FOUND and "No adapter found" not in why:
             return "the engine has no /v1/load_lora_adapter; serve the model with an image whose vLLM loads adapters"
         return f"the engine refuses it ({status}): {why}"
 
