@@ -1,5 +1,6 @@
 """Which adapters the engine of each pod has loaded, and the effect that loads and unloads them (LA-031, LA-032)."""
 
+import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -34,6 +35,9 @@ from controller_runtime.core import Pod
 from controller_runtime.texts import shortened
 
 _SECONDS: Final = 30.0
+_SECONDS_IN_ALL: Final = 120.0
+"""Of one turn: what is loaded by then stays loaded, and the next turn goes on."""
+_PLAIN: Final = {"accept-encoding": "identity"}
 _LONGEST_REASON: Final = 300
 _DIGITS: Final = 16
 _OK: Final = 200
@@ -81,7 +85,7 @@ class LoadResult(ApiModel):
 
 
 class AdapterLoader:
-    """Runner of `ADAPTER_LOAD`."""
+    """Runner of `ADAPTER_LOAD`. Which engine runs is up to the tenant: it is followed to no other address."""
 
     def __init__(self, proxy: str = "") -> None:
         """``proxy``: of HTTP, through which pods are reached; empty where they are reached directly (LA-034)."""
@@ -94,7 +98,10 @@ class AdapterLoader:
             EffectError: it does not answer.
         """
         try:
-            async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_SECONDS)) as session:
+            timeout = aiohttp.ClientTimeout(total=_SECONDS)
+            # What is compressed may be any amount of text, so nothing is unpacked before its length is known.
+            session = aiohttp.ClientSession(timeout=timeout, headers=_PLAIN, auto_decompress=False)
+            async with session, asyncio.timeout(_SECONDS_IN_ALL):
                 return await self._bring(session, params)
         except (aiohttp.ClientError, TimeoutError, ValueError, LookupError, TypeError, AttributeError) as error:
             why = shortened(str(error) or type(error).__name__, _LONGEST_REASON)
@@ -118,7 +125,7 @@ class AdapterLoader:
 
     async def _present(self, session: "aiohttp.ClientSession", url: str) -> Mapping[str, str]:
         """Adapters that the engine has, by name, each with its path."""
-        async with session.get(f"{url}/v1/models", proxy=self._proxy) as reply:
+        async with session.get(f"{url}/v1/models", proxy=self._proxy, allow_redirects=False) as reply:
             body = loads(await read_answer(reply.content.iter_any()))
             if reply.status != _OK:
                 raise ValueError(f"GET /v1/models: {reply.status} {_reason(body)}")
@@ -135,7 +142,7 @@ class AdapterLoader:
         return f"the engine refuses it ({status}): {why}"
 
     async def _post(self, session: "aiohttp.ClientSession", url: str, body: JsonObject) -> tuple[int, str]:
-        async with session.post(url, json=body, proxy=self._proxy) as reply:
+        async with session.post(url, json=body, proxy=self._proxy, allow_redirects=False) as reply:
             content = await read_answer(reply.content.iter_any())
             return reply.status, "" if reply.status == _OK else _reason_of(content)
 

@@ -42,7 +42,6 @@ from controller_runtime import (
     WriteMode,
     condition,
     dumps,
-    find_condition,
     kind_of,
     ready_words,
     scoped,
@@ -52,6 +51,9 @@ ADAPTERS_READY: Final = "AdaptersReady"
 _DISK_SIZE: Final = "20Gi"
 _LORAS, _CPU_LORAS, _RANK = 8, 16, 32
 _NO_RUNTIME: Final = AdapterRuntime()
+_OF_VOLUME: Final = frozenset({ComponentName.STORAGE_QUOTA.condition, ComponentName.CACHE_PVC.condition})
+_ON_ITS_WAY: Final = frozenset({"ResourceNotReady", "PvcNotFound"})
+"""Reasons of a claim that is about to be made."""
 _NOT_MADE: Final = frozenset({StatusValue.FAILED, StatusValue.DEGRADED, StatusValue.NOT_AVAILABLE})
 
 
@@ -203,15 +205,18 @@ def _disk_found(
     if disk.spec.type is not ArtifactType.ADAPTER_DISK:
         return AdapterDisk(name, mounted, f"{where} is no {ArtifactType.ADAPTER_DISK}; name one in adapterRuntime.disk")
     claim = view.get(ARTIFACT_CLAIMS, disk.namespace, claim_name(disk.name, disk.uid)).value
-    if claim is not None and not claim.deleting:
+    if claim is not None and not claim.deleting and (claim.name == mounted or disk.status.status is StatusValue.READY):
         return AdapterDisk(name, claim.name)
     return AdapterDisk(name, mounted, _trouble(disk, where))
 
 
 def _trouble(disk: AIMArtifact, where: str) -> str:
     """Why the disk gets no claim, where it says so."""
-    quota = find_condition(disk.status.conditions, ComponentName.STORAGE_QUOTA.condition)
-    refused = quota is not None and quota.status is not ConditionStatus.TRUE
+    refused = any(
+        one.status is not ConditionStatus.TRUE and one.reason not in _ON_ITS_WAY
+        for one in disk.status.conditions
+        if one.type in _OF_VOLUME
+    )
     if refused or disk.status.status in _NOT_MADE:
         return f"{where}: {ready_words(disk.status.conditions)}"
     return ""

@@ -103,8 +103,9 @@ def _complaint(obj: Model | Template) -> str:
 
 
 def _of_artifact(artifact: AIMArtifact) -> tuple[object, ...]:
-    """Only whether it has failed: who waits for it follows the cache (SV-134…SV-137)."""
-    return (artifact.deleting, artifact.status.status, has_failed(artifact))
+    """Only whether it has failed: who waits for it follows the cache (SV-134…SV-137); of adapters also why (LA-040)."""
+    words = ready_words(artifact.status.conditions) if artifact.spec.type is not None else ""
+    return (artifact.deleting, artifact.status.status, has_failed(artifact), words)
 
 
 def _of_pod(pod: Pod) -> tuple[object, ...]:

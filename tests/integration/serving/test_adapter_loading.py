@@ -122,3 +122,24 @@ async def test_what_is_no_engine_is_reported_and_asked_again(body: bytes, status
 async def test_an_engine_that_is_not_there() -> None:
     with pytest.raises(EffectError, match="has not answered"):
         await AdapterLoader()(LoadParams(url=f"http://{HOST}:{free_port()}", digest="d"))
+
+
+@pytest.mark.spec("LA-032")
+async def test_an_engine_is_followed_to_no_other_address() -> None:
+    asked: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        raise web.HTTPTemporaryRedirect("/elsewhere")
+
+    application = web.Application()
+    application.router.add_route("*", "/{path:.*}", answer)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, HOST, 0).start()
+        with pytest.raises(EffectError):
+            await AdapterLoader()(LoadParams(url=f"http://{HOST}:{runner.addresses[0][1]}", digest="d"))
+    finally:
+        await runner.cleanup()
+    assert asked == ["/v1/models"]

@@ -95,6 +95,24 @@ WORKLOAD = inference_service_name("chat", TEAM)
             obj(kinds.AIM_SERVICE, "chat", "HTTPRouteReady"),
             [(kinds.HTTP_ROUTE, TEAM, http_route_name("chat", TEAM))],
         ),
+        (
+            kinds.AIM_SERVICE,
+            obj(
+                kinds.AIM_SERVICE,
+                "chat",
+                "AdaptersReady",
+                adapters=[
+                    {"name": "a", "artifact": "chat-a", "state": "Failed"},
+                    {"name": "b", "artifact": "chat-b", "state": "Ready"},
+                ],
+            ),
+            [kinds.AIM_ARTIFACT, (kinds.AIM_ARTIFACT, TEAM, "chat-a")],
+        ),
+        (
+            kinds.AIM_ARTIFACT,
+            obj(kinds.AIM_ARTIFACT, "a", "CachePvcReady", spec={"type": "adapter", "disk": "d"}),
+            [(kinds.AIM_ARTIFACT, TEAM, "d")],
+        ),
         (kinds.AIM_SERVICE, obj(kinds.AIM_SERVICE, "chat", "RuntimeConfigReady"), []),
         (
             kinds.AIM_TEMPLATE_CACHE,

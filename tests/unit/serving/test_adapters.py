@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from support.builders import condition, fact, make, owner
+from support.deciding import decide
 from support.serving import CLAIM as WEIGHTS
 from support.serving import (
     TEAM,
@@ -30,6 +31,7 @@ from aim_domain.naming import adapter_artifact_name, adapter_disk_name, adapter_
 from aim_domain.parts import ARTIFACTS, SERVICES
 from aim_serving import SERVICE_NAME
 from aim_serving.adapter_loading import ADAPTER_LOAD, LoadParams, LoadResult, Refusal
+from aim_serving.service import SERVICE_RECONCILER
 from controller_runtime import Category, ClassifiedError, JsonObject, Plan, loads, to_json
 from controller_runtime.kinds import PERSISTENT_VOLUME_CLAIM
 from controller_runtime.testing import NOW
@@ -44,6 +46,7 @@ MOUNT = {"name": "adapters", "mountPath": "/adapters", "readOnly": True}
 
 
 def disk(name: str = DISK, *, of: JsonObject | None = PLAIN, **status: Any) -> JsonObject:
+    status = status or {"status": "Ready"}
     owners = [owner(of)] if of else []
     own = {labels.COMPONENT: labels.COMPONENT_ADAPTER_DISK} if of else {}
     spec = {"type": "adapterDisk", "size": "20Gi"}
@@ -108,8 +111,12 @@ def adapters_of(plan: Plan) -> list[tuple[str, str, str | None]]:
 @pytest.mark.spec("LA-001")
 def test_a_service_without_adapters_reads_and_plans_nothing_for_them() -> None:
     service = aim_service()
-    cache = serving_cache(service, template(), model(), node(), template_cache("qwen3-lat-a04542d9"), config())
-    plan = plan_for(cache)
+    around = [template(), model(), node(), template_cache("qwen3-lat-a04542d9"), config()]
+    cache = serving_cache(service, *around, workload(service, ready=True), predictor_pod("Running", ready=True))
+    view = cache.view()
+    plan = decide(SERVICE_RECONCILER, cache.object(SERVICES, TEAM, NAME), view, NOW)
+    assert "aimartifacts" not in view.reads.parts
+    assert not [one for one in plan.effects if one.kind == ADAPTER_LOAD.name]
     assert children_of(plan, "AIMArtifact") == []
     assert not [one for one in container(plan)["volumeMounts"] if one["name"] == "adapters"]
     assert "VLLM_ALLOW_RUNTIME_LORA_UPDATING" not in env(plan)
@@ -145,6 +152,21 @@ def test_a_disk_without_room_leaves_the_model_alone() -> None:
     assert "/adapters" not in [one["mountPath"] for one in container(plan)["volumeMounts"]]
     assert condition_of(plan, "AdaptersReady") == ("False", "AdapterDiskNotReady")
     assert "20Gi of 10Gi" in message_of(plan, "AdaptersReady")
+
+
+@pytest.mark.spec("LA-013", "LA-033")
+def test_a_disk_without_a_volume_leaves_the_model_alone_and_what_mounts_it_as_it_is() -> None:
+    refused = condition("CachePvcReady", False, "ProvisioningFailed", "no such class")
+    pending = disk(
+        status="Pending", conditions=[refused, condition("Ready", False, "ProvisioningFailed", "no such class")]
+    )
+    plan = planned(pending, claim())
+    assert MOUNT not in container(plan)["volumeMounts"]
+    assert "no such class" in message_of(plan, "AdaptersReady")
+    assert MOUNT in container(planned(pending, claim(), running=True))["volumeMounts"]
+    waiting = condition("CachePvcReady", False, "ResourceNotReady", "not there yet")
+    on_its_way = planned(disk(status="Progressing", conditions=[waiting]))
+    assert children_of(on_its_way, "InferenceService") == []
 
 
 @pytest.mark.spec("LA-012", "LA-033")

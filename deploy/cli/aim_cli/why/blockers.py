@@ -316,8 +316,23 @@ def _artifacts_of_cache(obj: JsonObject) -> Iterable[Towards]:
     return [Ref(resources.AIM_ARTIFACT, _namespace(obj), one["name"]) for one in listed if one.get("status") != _READY]
 
 
+def _adapters_of_service(obj: JsonObject) -> Iterable[Towards]:
+    """Adapters that no engine has yet, and the disk that the service made for them."""
+    name, namespace = _key_of(obj)
+    own = {labels.SERVICE_NAME: optional_label_value(name), labels.COMPONENT: labels.COMPONENT_ADAPTER_DISK}
+    yield Search(
+        resources.AIM_ARTIFACT, namespace, lambda one: own.items() <= (one["metadata"].get("labels") or {}).items()
+    )
+    for adapter in (obj.get("status") or {}).get("adapters") or ():
+        if adapter.get("artifact") and adapter.get("state") not in {_READY, "Loading"}:
+            yield Ref(resources.AIM_ARTIFACT, namespace, adapter["artifact"])
+
+
 def _claim_of_artifact(obj: JsonObject) -> Iterable[Towards]:
     name, namespace = _key_of(obj)
+    if disk := obj["spec"].get("disk"):
+        yield Ref(resources.AIM_ARTIFACT, namespace, disk)
+        return
     yield Ref(PERSISTENT_VOLUME_CLAIM, namespace, claim_name(name, obj["metadata"]["uid"]))
 
 
@@ -374,6 +389,7 @@ _LEADS: Final[Mapping[tuple[str, str], Callable[[JsonObject], Iterable[Towards]]
         ("AIMService", "InferenceServiceReady"): _workload_of_service,
         ("AIMService", "InferenceServicePodsReady"): _pods_of_service,
         ("AIMService", "HTTPRouteReady"): _route_of_service,
+        ("AIMService", "AdaptersReady"): _adapters_of_service,
         ("InferenceService", "PredictorReady"): _pods_of_workload,
         ("AIMTemplateCache", "ServiceTemplateReady"): _template_of_cache,
         ("AIMTemplateCache", "ArtifactsReady"): _artifacts_of_cache,
