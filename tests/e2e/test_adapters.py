@@ -119,12 +119,13 @@ async def test_a_bad_adapter_leaves_the_model_and_the_other_adapters_alone(platf
 @pytest.mark.spec("LA-010", "LA-013", "LA-033", "LA-041")
 async def test_a_disk_above_the_limit_keeps_no_model_from_running(platform: Platform) -> None:
     team, limit = "adapted-within-limits", "aim.eai.amd.com/artifact-storage-quota"
-    await platform.namespace(team, **{limit: "5Gi"})
-    path = await platform.service(team, "chat", model={"image": IMAGE}, adapters=[SQL])
+    await platform.namespace(team, **{limit: "80Gi"})
+    disk = {"diskSize": "50Gi"}
+    path = await platform.service(team, "chat", model={"image": IMAGE}, adapters=[SQL], adapterRuntime=disk)
     await platform.running(path)
     refused = await platform.until(path, lambda one: reason(one) == "AdapterDiskNotReady")
     assert status_of(refused) == "Running"
     assert (await answer(platform, team, ""))[0] == 200
-    await platform.api.merge(f"/api/v1/namespaces/{team}", {"metadata": {"annotations": {limit: "50Gi"}}})
+    await platform.api.merge(f"/api/v1/namespaces/{team}", {"metadata": {"annotations": {limit: "500Gi"}}})
     await platform.until(path, lambda one: states(one) == {"sql": "Ready"})
     await platform.api.delete(path)

@@ -218,7 +218,7 @@ def _trouble(disk: AIMArtifact, where: str) -> str:
         if one.type in _OF_VOLUME
     )
     if refused or disk.status.status in _NOT_MADE:
-        return f"{where}: {ready_words(disk.status.conditions)}"
+        return f"{where}{ready_words(disk.status.conditions)}"
     return ""
 
 
@@ -360,8 +360,8 @@ def _before_pods(service: AIMService, disk: AdapterDisk, one: ListedAdapter) -> 
         return None
     words = ready_words(artifact.status.conditions)
     if has_failed(artifact):
-        return AdapterState.FAILED, f"{where}: {words}"
-    return AdapterState.DOWNLOADING, f"{where}: {words}" if words else f"{where} begins"
+        return AdapterState.FAILED, f"{where}{words}"
+    return AdapterState.DOWNLOADING, f"{where}{words or ' begins'}"
 
 
 def _in_pods(name: str, pods: LoadedIn) -> tuple[AdapterState, str]:

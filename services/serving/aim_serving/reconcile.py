@@ -263,7 +263,8 @@ def want(view: View, service: AIMService, seen: Situation) -> WantedChildren:
     return WantedChildren(
         inputs=(
             *(child for child in (seen.model.create, _cache_child(view, service, seen)) if child is not None),
-            *(seen.adapters.disks if seen.adapters is not None and seen.ready_template is not None else ()),
+            # After the weights, which compete with it for storage.
+            *(seen.adapters.disks if seen.adapters is not None and _volumes(view, seen) is not None else ()),
         ),
         copy=seen.profile.copy if seen.profile is not None and workload is not None else None,
         workload=workload,

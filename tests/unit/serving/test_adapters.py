@@ -69,10 +69,10 @@ def claim(of: str = DISK) -> JsonObject:
 CLAIM = claim()["metadata"]["name"]
 
 
-def planned(*others: JsonObject, running: bool = False, status: JsonObject | None = None, **spec: Any) -> Plan:
-    service = aim_service(status=status, **{"adapters": [SQL], **spec})
+def planned(*others: JsonObject, running: bool = False, cached: str = "Ready", **spec: Any) -> Plan:
+    service = aim_service(**{"adapters": [SQL], **spec})
     present = [workload(service, ready=True, **mounting())] if running else []
-    around = [template(), model(), node(), template_cache("qwen3-lat-a04542d9"), config(), *present]
+    around = [template(), model(), node(), template_cache("qwen3-lat-a04542d9", status=cached), config(), *present]
     return plan_for(serving_cache(service, *around, *others))
 
 
@@ -126,6 +126,7 @@ def test_a_service_without_adapters_reads_and_plans_nothing_for_them() -> None:
 
 @pytest.mark.spec("LA-011", "LA-013", "LA-020")
 def test_the_disk_comes_first_then_the_pods_with_it_then_the_downloads() -> None:
+    assert children_of(planned(cached="Progressing"), "AIMArtifact") == [], "the weights come first"
     first = planned(adapterRuntime={"diskSize": "5Gi"}, storage={"defaultStorageClassName": "shared"})
     [made] = children_of(first, "AIMArtifact")
     assert (made["metadata"]["name"], made["spec"]) == (
