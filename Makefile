@@ -17,7 +17,7 @@ WORKERS ?= $(shell expr 4 + $$(getconf _NPROCESSORS_ONLN))
 LONGEST := tests/chaos/test_service_leaders.py tests/integration/packaging/test_refused_reader.py tests/e2e/test_killed_services.py tests/integration/serving \
   tests/integration/runtime tests/unit/test_bad_values.py
 
-.PHONY: test-gallery test-clock test-downloads kube-assets node-assets node node-down test-node external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real used-permissions flaky test-registry test-alerts test-console test-replay test-tools test-upgrade compatibility lint format crds crds-check chart chart-check reference manifests image-packages images engine-images images-table images-push images-check test-built-images image-trees test-images sbom release test-release bench costs docs mutants spec-coverage lock clean
+.PHONY: test-gallery test-clock test-downloads kube-assets node-assets node node-down test-node external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real used-permissions flaky test-registry test-alerts test-console test-replay test-local test-upgrade compatibility lint format crds crds-check chart chart-check reference manifests image-packages images engine-images images-table images-push images-check test-built-images image-trees test-images sbom release test-release bench costs docs mutants spec-coverage lock clean
 
 setup: $(STAMP)
 
@@ -89,9 +89,9 @@ test-console: setup
 	$(LANE) -- tests/console
 
 # The log of one whole run, replayed with changes planted in the decision modules; about a minute.
-# The tools of the repository and of the command line: what repeats tests, and completion in shells.
-test-tools: setup
-	$(LANE) -- --numprocesses $(WORKERS) --dist worksteal tests/tools
+# The simulated cluster and its programs, what repeats tests, and completion in shells.
+test-local: setup
+	$(LANE) -- --numprocesses $(WORKERS) --dist loadfile tests/local
 
 test-replay: setup
 	$(LANE) -- tests/replay

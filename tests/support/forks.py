@@ -2,7 +2,7 @@
 
 A program that a test starts is there at once, and costs what it does and not what it imports. It is a process of its
 own in every respect: it leads a process group and can be asked, stopped, suspended and killed. Only their hashes have
-one seed. That the real programs start is for `tests/integration/local`, and for the demo in `tests/e2e`, to show.
+one seed. That the real programs start is for `tests/local`, and for the demo in `tests/e2e`, to show.
 """
 
 import asyncio

@@ -9,7 +9,7 @@ import pytest
 
 from aim_packaging.tree import PACKAGES
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 
 
 async def made(folder: Path, **env: str) -> dict[str, bytes]:
