@@ -56,7 +56,7 @@ async def pods(platform: Platform, team: str) -> dict[str, str]:
     return {one["metadata"]["uid"]: one["metadata"]["name"] for one in serving}
 
 
-@pytest.mark.spec("LA-001", "LA-010", "LA-011", "LA-020", "LA-021", "LA-030", "LA-031", "LA-040", "LA-041")
+@pytest.mark.spec("LA-001", "LA-003", "LA-010", "LA-011", "LA-020", "LA-021", "LA-030", "LA-031", "LA-040", "LA-041")
 async def test_adapters_come_and_go_while_the_pods_run(platform: Platform) -> None:
     team = "adapted"
     await platform.namespace(team)

@@ -256,6 +256,44 @@ def test_what_an_artifact_may_change(old: dict[str, Any], new: dict[str, Any], w
     assert all(word in message and "immutable" in message for message in messages if word)
 
 
+@pytest.mark.spec("CEL-52", "CEL-53", "CEL-54", "LA-002")
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"sourceUri": "hf://a/b"}, ""),
+        ({"sourceUri": "hf://a/b", "type": "model"}, ""),
+        ({}, "sourceUri is required"),
+        ({"type": "model"}, "sourceUri is required"),
+        ({"type": "adapterDisk", "size": "1Gi"}, ""),
+        ({"type": "adapterDisk"}, "size is required for an adapterDisk"),
+        ({"type": "adapter", "sourceUri": "hf://a/b", "disk": "d"}, ""),
+        ({"type": "adapter", "sourceUri": "hf://a/b"}, "disk is required for an adapter"),
+        ({"type": "adapter", "disk": "d"}, "sourceUri is required"),
+        ({"sourceUri": "hf://a/b", "disk": "d"}, "disk is required for an adapter, and for nothing else"),
+    ],
+)
+def test_what_an_artifact_of_a_type_has(spec: dict[str, Any], words: str) -> None:
+    found = created(AIM_ARTIFACT, spec)
+    assert [one for one in found if words in one] == found
+    assert bool(found) == bool(words)
+
+
+@pytest.mark.spec("CEL-55", "CEL-56", "LA-002")
+def test_type_and_disk_of_an_artifact_stay() -> None:
+    adapter = {"type": "adapter", "sourceUri": "hf://a/b", "disk": "d"}
+    assert updated(AIM_ARTIFACT, adapter, adapter | {"retentionPriority": 1}) == []
+    assert updated(AIM_ARTIFACT, adapter, adapter | {"disk": "e"}) == ["disk is immutable"]
+    assert "type is immutable" in updated(AIM_ARTIFACT, adapter, adapter | {"type": "model"})
+    assert "type is immutable" in updated(AIM_ARTIFACT, {"sourceUri": "hf://a/b"}, adapter)
+
+
+@pytest.mark.spec("CEL-18")
+@pytest.mark.parametrize(("rank", "bad"), [(8, False), (16, False), (512, False), (12, True), (0, True), (1024, True)])
+def test_ranks_of_adapters_are_those_of_vllm(rank: int, bad: bool) -> None:
+    found = created(AIM_SERVICE, {"model": {"name": "m"}, "adapterRuntime": {"maxRank": rank}})
+    assert bool(found) == bad
+
+
 @pytest.mark.spec("CC-032", "CC-092")
 def test_hardware_rules_hold_everywhere() -> None:
     for kind in OWN_KINDS:
