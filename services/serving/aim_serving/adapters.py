@@ -111,9 +111,9 @@ def is_ready_for_adapters(service: AIMService) -> bool:
 def find_adapters(
     view: View, service: AIMService, config: RuntimeConfigSpec, running: InferenceService | None
 ) -> SeenAdapters | None:
-    """The adapters of a service; ``None`` for one without, for which nothing is read."""
+    """The adapters of a service that has some, or had; ``None`` where nothing is left of them."""
     if not is_ready_for_adapters(service):
-        return _given_up(view, service, running)
+        return _given_up(view, service)
     runtime = service.spec.adapter_runtime or _NO_RUNTIME
     own = own_disk(service)
     name = runtime.disk or own
@@ -135,10 +135,8 @@ def find_adapters(
     )
 
 
-def _given_up(view: View, service: AIMService, running: InferenceService | None) -> SeenAdapters | None:
+def _given_up(view: View, service: AIMService) -> SeenAdapters | None:
     """What is left of adapters that the service had (LA-020)."""
-    if not service.status.adapters and (running is None or not mounted_disk(running)):
-        return None
     deletes = _left_overs(view, service, set(), None)
     return SeenAdapters(AdapterDisk("", ""), (), deletes=deletes) if deletes else None
 
@@ -265,9 +263,9 @@ def _artifact(service: AIMService, name: str, component: str, spec: JsonObject, 
 # Pods
 
 
-def adapter_mount(service: AIMService, template: Template, seen: SeenAdapters | None) -> AdapterMount | None:
-    """The mount; ``None`` while there is no claim (LA-013), and for a service without adapters."""
-    if seen is None or not seen.disk.claim or not is_ready_for_adapters(service):
+def adapter_mount(service: AIMService, template: Template, seen: SeenAdapters) -> AdapterMount | None:
+    """The mount; ``None`` while there is no claim (LA-013), and for a service that had adapters."""
+    if not seen.disk.claim or not is_ready_for_adapters(service):
         return None
     return AdapterMount(seen.disk.claim, engine_env(service.spec.adapter_runtime or _NO_RUNTIME, template))
 
@@ -305,9 +303,9 @@ class AdaptersJudged:
     effects: tuple[Effect, ...] = ()
 
 
-def judge_adapters(view: View, service: AIMService, seen: SeenAdapters | None, workload: str) -> AdaptersJudged:
+def judge_adapters(view: View, service: AIMService, seen: SeenAdapters, workload: str) -> AdaptersJudged:
     """The state of each adapter, and the condition of all."""
-    if seen is None or not is_ready_for_adapters(service):
+    if not is_ready_for_adapters(service):
         return AdaptersJudged()
     usable = [
         WantedAdapter(name=one.adapter.name, path=f"{ADAPTER_PATH}/{adapter_folder(artifact.name, artifact.uid)}")

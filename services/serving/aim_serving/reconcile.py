@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from aim_domain import (
+    AdapterMode,
     AIMService,
     AIMTemplateCache,
     InferenceService,
@@ -78,6 +79,7 @@ from aim_serving.template_cache import (
     new_cache,
 )
 from aim_serving.volumes import (
+    ADAPTER_VOLUME,
     ProfileMount,
     Volumes,
     claims_of_cache,
@@ -227,8 +229,18 @@ def look_up(view: View, service: AIMService, now: datetime) -> Situation:
         template=template,
         cache=find_cache(view, service, template.result.template),
         profile=None if isinstance(profile, ClassifiedError) else profile,
-        adapters=find_adapters(view, service, config.spec, workload.found) if workload.unreadable is None else None,
+        adapters=find_adapters(view, service, config.spec, workload.found) if _adapts(service, workload) else None,
     )
+
+
+def _adapts(service: AIMService, workload: Workload) -> bool:
+    """Whether it has adapters, or had some; all others are spared the rest (LA-001)."""
+    if workload.unreadable is not None:
+        return False
+    spec, found = service.spec, workload.found
+    if spec.adapters or spec.adapter_mode is AdapterMode.DYNAMIC or service.status.adapters:
+        return True
+    return found is not None and any(volume.name == ADAPTER_VOLUME for volume in found.spec.predictor.volumes)
 
 
 def _profile(
@@ -374,7 +386,7 @@ def _workload_child(view: View, service: AIMService, seen: Situation) -> Child |
         volumes=volumes,
         pods=seen.config.pods,
         profile=seen.profile,
-        adapters=adapter_mount(service, template, seen.adapters),
+        adapters=None if seen.adapters is None else adapter_mount(service, template, seen.adapters),
         restricted=is_restricted(namespace.value),
     )
 
@@ -430,6 +442,7 @@ def _is_made_now(view: View, service: AIMService, seen: Situation) -> bool:
 # How it stands
 
 
+_NO_ADAPTERS: Final = AdaptersJudged()
 _INPUTS: Final = frozenset({ComponentName.MODEL, ComponentName.TEMPLATE, ComponentName.CACHE})
 
 
@@ -438,7 +451,9 @@ def judge(view: View, service: AIMService, seen: Situation, wanted: WantedChildr
     creating = wanted.workload is not None and seen.running is None and _is_made_now(view, service, seen)
     observed = observe_workload(view, service, seen.workload, now, being_created=creating)
     cache = _judge_cache(view, service, seen, repaired=bool(wanted.repairs))
-    adapters = judge_adapters(view, service, seen.adapters, seen.workload.name)
+    adapters = _NO_ADAPTERS
+    if seen.adapters is not None:
+        adapters = judge_adapters(view, service, seen.adapters, seen.workload.name)
     components = _components(service, seen, observed, cache)
     # A retry counts once its status is stored; an unstored one would be tried over and over.
     reported_anyway = cache.retries != _retries(service)
