@@ -80,9 +80,10 @@ async def test_a_new_version_takes_over_step_by_step_without_a_lost_request(plat
     asking.cancel()
     assert lost == []
     assert await answers(platform, team, 5) == {"own": 5}
-    [workload] = (await platform.api.get(f"/apis/serving.kserve.io/v1beta1/namespaces/{team}/inferenceservices")).body[
-        "items"
-    ]
+    # That of the new version goes by garbage collection, a moment after its AIMService.
+    workloads = f"/apis/serving.kserve.io/v1beta1/namespaces/{team}/inferenceservices"
+    left = await platform.api.until(workloads, lambda reply: len(reply.body["items"]) == 1)
+    [workload] = left.body["items"]
     assert workload["spec"]["predictor"]["containers"][0]["image"].endswith("0.8.5")
     await platform.api.delete(path)
 

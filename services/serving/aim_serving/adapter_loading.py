@@ -69,10 +69,9 @@ class LoadParams(ApiModel):
     kept: tuple[str, ...] = ()
 
 
-class Refusal(ApiModel):
+class Refusal(WantedAdapter):
     """An adapter that an engine does not take."""
 
-    name: str
     why: str
 
 
@@ -80,7 +79,7 @@ class LoadResult(ApiModel):
     """What the engine has, and what it does not take, of what it was to have."""
 
     digest: str = ""
-    loaded: tuple[str, ...] = ()
+    loaded: tuple[WantedAdapter, ...] = ()
     refused: tuple[Refusal, ...] = ()
 
 
@@ -115,12 +114,13 @@ class AdapterLoader:
             if path.startswith(f"{ADAPTER_PATH}/") and (name not in params.kept or wanted.get(name, path) != path):
                 await self._post(session, f"{params.url}/v1/unload_lora_adapter", {"lora_name": name})
         loaded, refused = [], []
-        for name, path in wanted.items():
-            why = "" if present.get(name) == path else await self._load(session, params.url, name, path)
+        for one in params.wanted:
+            is_there = present.get(one.name) == one.path
+            why = "" if is_there else await self._load(session, params.url, one)
             if why:
-                refused.append(Refusal(name=name, why=why))
+                refused.append(Refusal(name=one.name, path=one.path, why=why))
             else:
-                loaded.append(name)
+                loaded.append(one)
         return LoadResult(digest=params.digest, loaded=tuple(loaded), refused=tuple(refused))
 
     async def _present(self, session: "aiohttp.ClientSession", url: str) -> Mapping[str, str]:
@@ -131,9 +131,9 @@ class AdapterLoader:
                 raise ValueError(f"GET /v1/models: {reply.status} {_reason(body)}")
         return {one["id"]: str(one.get("root") or "") for one in body["data"] if one.get("parent")}
 
-    async def _load(self, session: "aiohttp.ClientSession", url: str, name: str, path: str) -> str:
+    async def _load(self, session: "aiohttp.ClientSession", url: str, adapter: WantedAdapter) -> str:
         """Why the engine does not take the adapter; empty if it does."""
-        body = {"lora_name": name, "lora_path": path}
+        body = {"lora_name": adapter.name, "lora_path": adapter.path}
         status, why = await self._post(session, f"{url}/v1/load_lora_adapter", body)
         if status == _OK or _LOADED in why:
             return ""
@@ -175,6 +175,7 @@ class LoadedIn:
 
     Attributes:
         ready: pods that have the disk and answer.
+        results: of each; what says something of files that an adapter does not have any longer is left out.
         trouble: what the first engine that does not answer says.
     """
 
@@ -185,7 +186,7 @@ class LoadedIn:
 
     def count(self, name: str) -> int:
         """In how many of them an adapter is loaded."""
-        return sum(name in one.loaded for one in self.results)
+        return sum(one.name == name for result in self.results for one in result.loaded)
 
     def refusal(self, name: str) -> str:
         """Why an engine does not take an adapter; empty if none refuses it."""
@@ -218,7 +219,7 @@ def loaded_in_pods(
         fact = ADAPTER_LOAD.look_up(view, SERVICE_NAME, key).value
         result = ADAPTER_LOAD.result_of(fact)
         if result is not None:
-            results.append(result)
+            results.append(_of_today(result, wanted))
         if fact is not None and fact.failure is not None:
             troubles.append(f"pod {pod.name}: {fact.failure.message}")
         done = result is not None and result.digest == digest and not result.refused
@@ -226,6 +227,15 @@ def loaded_in_pods(
             params = LoadParams(url=_url(pod), digest=digest, wanted=tuple(wanted), kept=tuple(kept))
             effects.append(ADAPTER_LOAD.ask(key, params, _due(fact, result, digest)))
     return LoadedIn(len(ready), tuple(results), next(iter(troubles), ""), tuple(effects))
+
+
+def _of_today(result: LoadResult, wanted: Sequence[WantedAdapter]) -> LoadResult:
+    """What a result says of the present files: an adapter from another source has another path."""
+    today = {(one.name, one.path) for one in wanted}
+    return LoadResult(
+        loaded=tuple(one for one in result.loaded if (one.name, one.path) in today),
+        refused=tuple(one for one in result.refused if (one.name, one.path) in today),
+    )
 
 
 def _takes_adapters(pod: Pod, claim: str) -> bool:

@@ -46,11 +46,13 @@ from controller_runtime import (
     ready_words,
     scoped,
 )
+from controller_runtime.texts import shortened
 
 ADAPTERS_READY: Final = "AdaptersReady"
 _DISK_SIZE: Final = "20Gi"
 _LORAS, _CPU_LORAS, _RANK = 8, 16, 32
 _NO_RUNTIME: Final = AdapterRuntime()
+_LONGEST_MESSAGE: Final = 1000
 _OF_VOLUME: Final = frozenset({ComponentName.STORAGE_QUOTA.condition, ComponentName.CACHE_PVC.condition})
 _ON_ITS_WAY: Final = frozenset({"ResourceNotReady", "PvcNotFound"})
 """Reasons of a claim that is about to be made."""
@@ -340,7 +342,9 @@ def _status(service: AIMService, disk: AdapterDisk, one: ListedAdapter, pods: Lo
     name = one.adapter.name
     state, message = _before_pods(service, disk, one) or _in_pods(name, pods)
     loaded = f"{pods.count(name)}/{pods.ready}" if pods.ready else None
-    return AdapterStatus(name=name, artifact=one.artifact, state=state, pods=loaded, message=message or None)
+    # It quotes what engines and downloads say, and the API server rejects a whole status for one text that is too long.
+    said = shortened(message, _LONGEST_MESSAGE) or None
+    return AdapterStatus(name=name, artifact=one.artifact, state=state, pods=loaded, message=said)
 
 
 def _before_pods(service: AIMService, disk: AdapterDisk, one: ListedAdapter) -> tuple[AdapterState, str] | None:

@@ -548,6 +548,16 @@ def _retries(service: AIMService) -> int:
 # What is written
 
 
+def _given_up_adapters(seen: Situation, wanted: WantedChildren) -> tuple[Delete, ...]:
+    """What was made for adapters that are not listed, once the InferenceService is sure to do without its disk.
+
+    While its gate is closed it stays as it is, and no pod could mount a claim that is being deleted (LA-033).
+    """
+    if seen.adapters is None or (seen.running is not None and wanted.workload is None):
+        return ()
+    return seen.adapters.deletes
+
+
 def report(
     view: View, service: AIMService, seen: Situation, wanted: WantedChildren, judged: Health, *, now: datetime
 ) -> Plan:
@@ -574,7 +584,7 @@ def report(
             *judged.cache.deletes,
             *seen.template.deletes,
             *wanted.former,
-            *(seen.adapters.deletes if seen.adapters is not None else ()),
+            *_given_up_adapters(seen, wanted),
             *former_plan(view, service),
         ),
         children=(*wanted.children, *seen.template.children),

@@ -1,7 +1,8 @@
 """Loading LoRA adapters into an engine over HTTP, and what engines answer instead (LA-031, LA-032)."""
 
+import gzip
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -41,10 +42,10 @@ def asking(*wanted: WantedAdapter, kept: tuple[str, ...] = ()) -> LoadParams:
 async def test_an_engine_is_brought_to_what_is_wanted(tmp_path: Path) -> None:
     sql, chat = adapter(tmp_path, "sql"), adapter(tmp_path, "chat")
     async with engine_of(tmp_path) as load:
-        assert await load(asking(sql)) == LoadResult(digest="d", loaded=("sql",))
-        assert (await load(asking(sql, chat))).loaded == ("sql", "chat"), "what is there is not loaded again"
-        assert (await load(asking(chat))).loaded == ("chat",)
-        assert (await load(asking(sql, chat))).loaded == ("sql", "chat"), "the other was unloaded"
+        assert await load(asking(sql)) == LoadResult(digest="d", loaded=(sql,))
+        assert (await load(asking(sql, chat))).loaded == (sql, chat), "what is there is not loaded again"
+        assert (await load(asking(chat))).loaded == (chat,)
+        assert (await load(asking(sql, chat))).loaded == (sql, chat), "the other was unloaded"
 
 
 @pytest.mark.spec("LA-031")
@@ -53,10 +54,10 @@ async def test_an_adapter_with_another_path_is_loaded_again_and_one_without_file
     newer = WantedAdapter(name="sql", path=adapter(tmp_path, "newer").path)
     async with engine_of(tmp_path) as load:
         await load(asking(sql))
-        assert (await load(asking(newer))).loaded == ("sql",)
+        assert (await load(asking(newer))).loaded == (newer,)
         await load(asking(kept=("sql",)))
         (tmp_path / "newer" / "adapter_config.json").unlink()
-        assert (await load(asking(newer))).loaded == ("sql",), "it was never unloaded"
+        assert (await load(asking(newer))).loaded == (newer,), "it was never unloaded"
 
 
 @pytest.mark.spec("LA-032", "LA-033")
@@ -65,7 +66,7 @@ async def test_what_an_engine_refuses_is_quoted_and_the_others_are_loaded(tmp_pa
     missing = WantedAdapter(name="missing", path="/adapters/missing")
     async with engine_of(tmp_path) as load:
         found = await load(asking(large, missing, sql))
-    assert found.loaded == ("sql",)
+    assert found.loaded == (sql,)
     assert {one.name: one.why for one in found.refused} == {
         "large": "the engine refuses it (400): LoRA rank 64 is greater than max_lora_rank 16.",
         "missing": "the engine refuses it (404): Loading lora failed: No adapter found for /adapters/missing",
@@ -80,11 +81,15 @@ async def test_an_engine_that_takes_no_adapters_at_run_time(tmp_path: Path) -> N
 
 
 @asynccontextmanager
-async def answering(body: bytes, status: int = 200) -> AsyncIterator[str]:
-    """A program at the port of an engine that answers the same to everything."""
+async def answering(
+    body: bytes, status: int = 200, headers: Mapping[str, str] | None = None
+) -> AsyncIterator[tuple[str, list[str]]]:
+    """A program at the port of an engine that answers the same to everything; its URL, and the paths that are asked."""
+    asked: list[str] = []
 
-    async def answer(_: web.Request) -> web.Response:
-        return web.Response(status=status, body=body)
+    async def answer(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        return web.Response(status=status, body=body, headers=headers)
 
     application = web.Application()
     application.router.add_route("*", "/{path:.*}", answer)
@@ -92,7 +97,7 @@ async def answering(body: bytes, status: int = 200) -> AsyncIterator[str]:
     await runner.setup()
     try:
         await web.TCPSite(runner, HOST, 0).start()
-        yield f"http://{HOST}:{runner.addresses[0][1]}"
+        yield f"http://{HOST}:{runner.addresses[0][1]}", asked
     finally:
         await runner.cleanup()
 
@@ -111,7 +116,7 @@ async def answering(body: bytes, status: int = 200) -> AsyncIterator[str]:
     ],
 )
 async def test_what_is_no_engine_is_reported_and_asked_again(body: bytes, status: int, why: str) -> None:
-    async with answering(body, status) as url:
+    async with answering(body, status) as (url, _):
         with pytest.raises(EffectError) as caught:
             await AdapterLoader()(LoadParams(url=url, digest="d"))
     assert caught.value.error.reason == "EngineNotReached"
@@ -126,20 +131,14 @@ async def test_an_engine_that_is_not_there() -> None:
 
 @pytest.mark.spec("LA-032")
 async def test_an_engine_is_followed_to_no_other_address() -> None:
-    asked: list[str] = []
-
-    async def answer(request: web.Request) -> web.Response:
-        asked.append(request.path)
-        raise web.HTTPTemporaryRedirect("/elsewhere")
-
-    application = web.Application()
-    application.router.add_route("*", "/{path:.*}", answer)
-    runner = web.AppRunner(application)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, HOST, 0).start()
+    async with answering(b"", 307, {"Location": "/elsewhere"}) as (url, asked):
         with pytest.raises(EffectError):
-            await AdapterLoader()(LoadParams(url=f"http://{HOST}:{runner.addresses[0][1]}", digest="d"))
-    finally:
-        await runner.cleanup()
+            await AdapterLoader()(LoadParams(url=url, digest="d"))
     assert asked == ["/v1/models"]
+
+
+@pytest.mark.spec("LA-032")
+async def test_nothing_that_an_engine_compresses_is_unpacked() -> None:
+    async with answering(gzip.compress(b'{"data": []}'), headers={"Content-Encoding": "gzip"}) as (url, _):
+        with pytest.raises(EffectError, match="has not answered"):
+            await AdapterLoader()(LoadParams(url=url, digest="d"))

@@ -234,10 +234,10 @@ def fact_of(restarts: int, **members: Any) -> JsonObject:
 def test_what_an_engine_has_is_not_asked_again_until_it_restarts() -> None:
     files = (disk(), claim(), adapter())
     [params] = asked(planned(*files, pod(), running=True))
-    settled = planned(*files, pod(), loaded(params, loaded=("sql",)), running=True)
+    settled = planned(*files, pod(), loaded(params, loaded=params.wanted), running=True)
     assert (asked(settled), adapters_of(settled)) == ([], [("sql", "Ready", "1/1")])
     assert condition_of(settled, "AdaptersReady") == ("True", "AdaptersLoaded")
-    restarted = planned(*files, pod(restarts=1), loaded(params, loaded=("sql",)), running=True)
+    restarted = planned(*files, pod(restarts=1), loaded(params, loaded=params.wanted), running=True)
     assert adapters_of(restarted) == [("sql", "Loading", "0/1")]
     assert len(asked(restarted)) == 1
 
@@ -246,11 +246,11 @@ def test_what_an_engine_has_is_not_asked_again_until_it_restarts() -> None:
 def test_a_refusal_is_reported_and_tried_again_and_changes_nothing_else() -> None:
     files = (disk(), claim(), adapter())
     [params] = asked(planned(*files, pod(), running=True))
-    refusal = Refusal(name="sql", why="the engine refuses it (400): rank 64")
+    refusal = Refusal(name="sql", path=params.wanted[0].path, why="the engine refuses it (400): rank 64")
     plan = planned(*files, pod(), loaded(params, refused=(refusal,)), running=True)
     assert condition_of(plan, "AdaptersReady") == ("False", "AdapterFailed")
     assert "rank 64" in message_of(plan, "AdaptersReady")
-    assert overall(plan) == overall(planned(*files, pod(), loaded(params, loaded=("sql",)), running=True))
+    assert overall(plan) == overall(planned(*files, pod(), loaded(params, loaded=params.wanted), running=True))
     [effect] = [one for one in plan.effects if one.kind == ADAPTER_LOAD.name]
     assert effect.not_before == NOW + timedelta(minutes=2)
 
@@ -344,3 +344,35 @@ def test_a_larger_disk_is_another_one_and_the_former_stays_while_pods_mount_it()
     mounted = body["spec"]["predictor"]["volumes"][-1]["persistentVolumeClaim"]["claimName"]
     assert mounted == claim(larger)["metadata"]["name"]
     assert asked(second) == [], "pods with the former disk would not find the files"
+
+
+@pytest.mark.spec("LA-040")
+def test_an_adapter_from_another_source_is_not_ready_by_what_an_engine_has_of_the_former_one() -> None:
+    files = (disk(), claim(), adapter())
+    [params] = asked(planned(*files, pod(), running=True))
+    former = params.model_copy(update={"digest": "former"})
+    other = tuple(one.model_copy(update={"path": "/adapters/former"}) for one in params.wanted)
+    refusal = Refusal(name="sql", path="/adapters/former", why="no adapter")
+    plan = planned(*files, pod(), loaded(former, loaded=other, refused=(refusal,)), running=True)
+    assert adapters_of(plan) == [("sql", "Loading", "0/1")]
+
+
+@pytest.mark.spec("LA-033", "LA-040")
+def test_a_text_of_any_length_is_no_reason_to_reject_a_status() -> None:
+    found = adapter(status="Failed")
+    found["status"]["conditions"] = [condition("Ready", False, "Why", "x" * 32_000)]
+    plan = planned(disk(), claim(), found, running=True)
+    assert plan.status is not None
+    [one] = plan.status["adapters"]
+    assert len(one["message"]) < 1100
+    assert len(message_of(plan, "AdaptersReady")) < 2000
+
+
+@pytest.mark.spec("LA-033")
+def test_a_disk_that_is_given_up_stays_while_the_pods_cannot_be_changed() -> None:
+    unready = template("qwen3-lat", status="Progressing")
+    service = aim_service()
+    around = [unready, model(), node(), template_cache("qwen3-lat-a04542d9"), config(), disk(), claim(), adapter()]
+    closed = plan_for(serving_cache(service, *around, workload(service, ready=True, **mounting())))
+    assert children_of(closed, "InferenceService") == []
+    assert [one.name for one in closed.deletes if one.part is ARTIFACTS] == []
