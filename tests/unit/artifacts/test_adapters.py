@@ -1,5 +1,6 @@
 """Disks for LoRA adapters, and the adapters that are downloaded to them (LA-010 to LA-027)."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -16,7 +17,8 @@ from support.artifacts import (
     template,
     template_cache,
 )
-from support.builders import condition, make, owner
+from support.artifacts import artifact as weights
+from support.builders import EARLIER, condition, make, owner
 
 from aim_domain import labels
 from aim_domain.kinds import AIM_ARTIFACT, AIM_CLUSTER_RUNTIME_CONFIG
@@ -174,3 +176,12 @@ def test_what_an_older_definition_let_through_is_reported(spec: JsonObject, prob
     assert conditions_of(plan)["ConfigValid"] == ("False", "InvalidSpec")
     assert problem in message_of(plan, "ConfigValid")
     assert children_of(plan, ARTIFACT_CLAIMS) == []
+
+
+@pytest.mark.spec("LA-021")
+def test_an_adapter_that_waits_keeps_no_room_from_weights() -> None:
+    quota = {"artifactStorageQuota": {"defaultNamespaceLimit": "3Gi"}}
+    limit = make(AIM_CLUSTER_RUNTIME_CONFIG, "default", spec=quota)
+    older = adapter(size="2Gi", created=EARLIER - timedelta(days=1))
+    plan = plan_of(seen(older, weights(spec={"size": "1Gi"}), limit), ARTIFACTS)
+    assert len(children_of(plan, ARTIFACT_CLAIMS)) == 1

@@ -8,6 +8,7 @@ from support.builders import condition, fact, make, owner
 from support.deciding import decide
 from support.serving import CLAIM as WEIGHTS
 from support.serving import (
+    DEFINITION,
     TEAM,
     aim_service,
     children_of,
@@ -24,17 +25,19 @@ from support.serving import (
     template_cache,
     workload,
 )
+from support.woken import woken
 
-from aim_domain import labels
+from aim_domain import AIMModel, AIMService, AIMServiceTemplate, labels, resolve_config
 from aim_domain.kinds import AIM_ARTIFACT
 from aim_domain.naming import adapter_artifact_name, adapter_disk_name, adapter_folder, claim_name
-from aim_domain.parts import ARTIFACTS, SERVICES
+from aim_domain.parts import ARTIFACTS, PREDICTOR_PODS, SERVICES
 from aim_serving import SERVICE_NAME
 from aim_serving.adapter_loading import ADAPTER_LOAD, LoadParams, LoadResult, Refusal
+from aim_serving.inference_service import OF_SCALE, asked_for
 from aim_serving.service import SERVICE_RECONCILER
 from controller_runtime import Category, ClassifiedError, JsonObject, Plan, loads, to_json
 from controller_runtime.kinds import PERSISTENT_VOLUME_CLAIM
-from controller_runtime.testing import NOW
+from controller_runtime.testing import NOW, BuiltCache
 
 SQL = {"name": "sql", "sourceUri": "hf://team/sql-lora"}
 NAME = "qwen-chat"
@@ -176,6 +179,7 @@ def test_a_disk_that_goes_takes_no_pod_along() -> None:
     [body] = children_of(plan, "InferenceService")
     claims = [one["persistentVolumeClaim"]["claimName"] for one in body["spec"]["predictor"]["volumes"][1:]]
     assert claims == [WEIGHTS, CLAIM], "the weights and the disk that they have"
+    assert condition_of(plan, "CacheReady") == ("True", "CacheReady"), "no weights are gone with it"
 
 
 @pytest.mark.spec("LA-030")
@@ -376,3 +380,31 @@ def test_a_disk_that_is_given_up_stays_while_the_pods_cannot_be_changed() -> Non
     closed = plan_for(serving_cache(service, *around, workload(service, ready=True, **mounting())))
     assert children_of(closed, "InferenceService") == []
     assert [one.name for one in closed.deletes if one.part is ARTIFACTS] == []
+
+
+def in_a_cluster(*others: JsonObject) -> BuiltCache:
+    service = aim_service(adapters=[SQL])
+    around = [template(), model(), node(), template_cache("qwen3-lat-a04542d9"), config()]
+    return serving_cache(service, *around, *others)
+
+
+@pytest.mark.spec("LA-013", "LA-031")
+def test_what_becomes_of_a_disk_and_of_an_engine_concerns_the_service() -> None:
+    quota = condition("StorageQuotaReady", False, "ExceedsQuotaLimit", "22Gi of 5Gi")
+    new = disk(status="Pending", conditions=[condition("Ready", False, "Progressing", "begins")])
+    refused = disk(status="Pending", conditions=[quota, condition("Ready", False, "ExceedsQuotaLimit", "22Gi of 5Gi")])
+    assert woken(DEFINITION, in_a_cluster(new), ARTIFACTS, new, refused) == {f"service:{TEAM}/{NAME}"}
+    service = aim_service(adapters=[SQL])
+    running = workload(service, ready=True, **mounting())
+    served = in_a_cluster(running, disk(), claim(), adapter(), pod())
+    assert woken(DEFINITION, served, PREDICTOR_PODS, pod(), pod(restarts=1)) == {f"service:{TEAM}/{NAME}"}
+
+
+@pytest.mark.spec("LA-001", "SV-340")
+def test_another_list_of_adapters_is_no_new_version() -> None:
+    def version(*listed: JsonObject) -> str:
+        service = AIMService.model_validate(aim_service(adapters=list(listed)))
+        kinds = (AIMServiceTemplate.model_validate(template()), AIMModel.model_validate(model()))
+        return asked_for(service, *kinds, resolve_config(in_a_cluster().view(), TEAM, None), OF_SCALE)
+
+    assert version(SQL) == version(SQL, {"name": "chat"})
