@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-_ID: Final = r"(?:FW|CC|CEL|RC|MS|DI|AR|SV|RT|LA|AC|SC|AT)-[SP]?\d+"
+_ID: Final = r"(?:FW|CC|CEL|RC|MS|DI|AR|SV|RT|LA|PR|AC|SC|AT)-[SP]?\d+"
 _NOTHING_TO_SHOW: Final = r"[\s|*]*\((?:retired|no requirement)\b"
 _DEFINITION: Final = re.compile(rf"^\s*(?:[-*]\s+|\|\s*)\*{{0,2}}({_ID})\b(?!{_NOTHING_TO_SHOW})\*{{0,2}}[\s|]")
 

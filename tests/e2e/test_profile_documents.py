@@ -1,4 +1,4 @@
-"""Objects of newer releases of the Go operator: served by templates where they can be, and explained where not."""
+"""Objects of newer releases of the Go operator: served where they can be, and explained where not."""
 
 import pytest
 from support.stack import OWN, Platform, status_of
@@ -35,8 +35,8 @@ async def test_a_service_in_the_newer_version_runs_by_a_template(platform: Platf
     await platform.api.delete(f"{OWN}/{path}/plain")
 
 
-@pytest.mark.spec("CC-352")
-async def test_a_profile_is_reported_and_gives_way_to_a_template(platform: Platform) -> None:
+@pytest.mark.spec("CC-352", "PR-010", "PR-011", "PR-047")
+async def test_a_profile_that_is_not_there_is_reported_and_gives_way_to_a_template(platform: Platform) -> None:
     team = "asking-for-profiles"
     await platform.namespace(team)
     path = f"{OWN}/namespaces/{team}/aimservices"
@@ -44,18 +44,17 @@ async def test_a_profile_is_reported_and_gives_way_to_a_template(platform: Platf
     by_profile = written("AIMService", "by-profile", {"profile": {"name": "qwen-mi300x"}})
     annotated = written("AIMService", "annotated", {"model": {"image": IMAGE}}, "profile")
     for body, found in (
-        (by_profile, "spec.profile asks"),
-        (annotated, f"annotation {PIPELINE} asks"),
+        (by_profile, "neither AIMProfile asking-for-profiles/qwen-mi300x nor AIMClusterProfile qwen-mi300x exists"),
+        (annotated, "set profiles.enabled in the chart, or ask for these: kubectl annotate aim"),
     ):
         name = body["metadata"]["name"]
         await platform.api.created(newer, body)
         failed = await platform.until(f"{path}/{name}", lambda one: status_of(one) == "Failed")
-        ready = condition(failed, "ConfigValid")
-        assert (ready["status"], ready["reason"]) == ("False", "InvalidSpec")
-        assert ready["message"].startswith(found)
+        profile = condition(failed, "ProfileReady")
+        assert (profile["status"], profile["reason"]) == ("False", "ProfileNotFound")
+        assert found in profile["message"]
         workloads = f"/apis/serving.kserve.io/v1beta1/namespaces/{team}/inferenceservices"
         assert (await platform.api.get(workloads)).body["items"] == []
-    # As the messages say.
     await platform.api.merge(f"{path}/by-profile", {"spec": {"model": {"image": IMAGE}}})
     for name in ("by-profile", "annotated"):
         await platform.api.merge(f"{path}/{name}", {"metadata": {"annotations": {PIPELINE: "template"}}})
@@ -64,10 +63,8 @@ async def test_a_profile_is_reported_and_gives_way_to_a_template(platform: Platf
 
 
 @pytest.mark.spec("CC-352")
-@pytest.mark.parametrize(
-    "spec", [{"modelId": "org/model"}, {"profiles": {"derivedFrom": {"selector": {"engine": "vllm"}}}}]
-)
-async def test_a_model_of_profiles_is_reported(platform: Platform, spec: JsonObject) -> None:
+@pytest.mark.parametrize("spec", [{"modelId": "org/model"}, {"profileCopy": {"selector": {"engine": "vllm"}}}])
+async def test_a_model_that_cannot_be_derived_is_reported(platform: Platform, spec: JsonObject) -> None:
     team = f"models-{next(iter(spec)).lower()}"
     await platform.namespace(team)
     name = f"of-{next(iter(spec)).lower()}"

@@ -57,8 +57,10 @@ _JUDGED: Final[tuple[tuple[str, _Judge | None], ...]] = (
     # No container can ask for a resource of that name, whatever the amount.
     (r"resources\.(limits|requests)\.key", _always),
     (r"resources\.(limits|requests)", None),
-    # No profile is served, whatever it holds (CC-352).
-    (r"spec\.(profile|profiles|profileCopy|derivedFrom)", _given),
+    # These spellings are not read, whatever they hold (CC-352).
+    (r"spec\.(profileCopy|derivedFrom)", _given),
+    # What leads to no profile is no bad value (PR-047).
+    (r"spec\.(profile|profileOverrides|profiles)(\..*)?", None),
     (r"pvcHeadroomPercent", None),
     (r"(min|max)?[rR]eplicas|syncInterval|requestTimeout|pathTemplate|labelPropagation\.match\.0", None),
     (r"image|model\.name|customTemplates\.0\.name", None),

@@ -30,6 +30,7 @@ _NAMESPACE_CONFIG: Final = {
 }
 SCALED: Final = "AIMService that is scaled"
 FAILING: Final = "AIMService whose inputs fail"
+PROFILED: Final = "AIMService by profile"
 
 
 def surroundings(service: JsonObject) -> list[JsonObject]:
@@ -92,6 +93,12 @@ def inputs(variant: str) -> dict[str, JsonObject]:
     plain = {kind: one for kind, one in every.items() if " " not in kind}
     if variant in every:
         return plain | {"AIMService": every[variant]}
+    if variant == PROFILED:
+        by_profile: JsonObject = {
+            "profile": {"selector": {"aimId": "qwen/qwen3"}},
+            "profileOverrides": {"engineEnv": {"A": "1"}},
+        }
+        return plain | {"AIMService": {**plain["AIMService"], "spec": by_profile}}
     if variant == SCALED:
         spec = {"model": {"name": "qwen"}, "template": {"name": "lat"}, "minReplicas": 1, "maxReplicas": 3}
         service = {**plain["AIMService"], "spec": spec}

@@ -33,6 +33,25 @@ _FOUND: Final = {
 }
 
 
+_PROFILE: Final = {
+    "aimId": "qwen/qwen3",
+    "modelId": "Qwen/Qwen3-32B",
+    "image": IMAGE,
+    "engine": "vllm",
+    "metric": "latency",
+    "precision": "fp8",
+    "type": "optimized",
+    "acceleratorType": "gpu",
+    "acceleratorModel": "MI300X",
+    "acceleratorCount": 1,
+    "acceleratorPartitioningMode": "unpartitioned",
+    "modelSources": [_SOURCE],
+}
+_PROFILED: Final = {**_READY, "deployable": True, "origin": "user-authored", "version": "0.8.5"}
+_COPYABLE: Final = {labels.ANNOTATION_COPYABLE: labels.TRUE}
+_DERIVED: Final = {"selector": {"aimId": "qwen/qwen3"}, "versionPolicy": "latest"}
+
+
 def objects() -> dict[str, JsonObject]:
     """By kind; new ones with every call."""
     team: dict[str, Any] = {"namespace": TEAM}
@@ -47,6 +66,12 @@ def objects() -> dict[str, JsonObject]:
         make(kinds.AIM_ARTIFACT, "qwen", **team, spec={"sourceUri": "hf://Qwen/Qwen3-32B", "size": "1Gi"}),
         make(kinds.AIM_SERVICE, "chat", **team, finalizers=[labels.FINALIZER_SERVICE],
              spec={"model": {"name": "qwen"}, "template": {"name": "lat"}, "replicas": 1}),
+        make(kinds.AIM_PROFILE, "fast", **team, spec=_PROFILE, annotations=_COPYABLE, status=_PROFILED),
+        make(kinds.AIM_CLUSTER_PROFILE, "fast-cluster", spec=_PROFILE, annotations=_COPYABLE, status=_PROFILED),
+        make(kinds.AIM_PROFILE_SET, "tuned", **team, spec=_DERIVED),
+        make(kinds.AIM_CLUSTER_PROFILE_SET, "tuned-cluster", spec=_DERIVED),
+        make(kinds.AIM_PROFILE_CACHE, "fast", **team, finalizers=[labels.FINALIZER_PROFILE_CACHE],
+             spec={"profileName": "fast", "profileScope": "Namespace", "mode": "Shared"}),
         make(kinds.AIM_RUNTIME_CONFIG, "default", **team,
              spec={"routing": {"enabled": True, "gatewayRef": {"name": "gateway", "namespace": "gateways"}}}),
         make(kinds.AIM_CLUSTER_RUNTIME_CONFIG, "default", spec={"defaultStorageClassName": "fast"}),

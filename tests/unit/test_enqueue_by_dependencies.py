@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from support.builders import fact, make
 from support.declarations import definitions
 from support.planned_schemas import refusals
-from support.settled_caches import FAILING, SCALED, after_some_passes, settled
+from support.settled_caches import FAILING, PROFILED, SCALED, after_some_passes, settled
 from support.whole_platform import TEAM
 from support.woken import Awake
 
@@ -33,6 +33,7 @@ NAMES: Final = [service.name for service in SERVICES]
 SHARES: Final = {
     "AIMService": (0, None, 3),
     "AIMService by image": (1, None, 3),
+    PROFILED: (0, None, 3),
     "AIMService of its own": (2, None, 3),
     SCALED: (2, None, 5),
     FAILING: (0, None, 1),

@@ -72,6 +72,7 @@ def test_services_and_caches_have_a_finalizer_and_nothing_else() -> None:
     assert {name: one for name, one in finalizers.items() if one} == {
         "service": labels.FINALIZER_SERVICE,
         "template-cache": labels.FINALIZER_TEMPLATE_CACHE,
+        "profile-cache": labels.FINALIZER_PROFILE_CACHE,
     }
 
 

@@ -513,6 +513,12 @@ Registries = Annotated[dict[RegistryHost, RegistryRules], Field(json_schema_extr
 """Rules by host and port, or `*` for all others."""
 
 
+class Profiles(_Values):
+    """Profiles of AIM images."""
+
+    enabled: bool = Field(False, description="read the profiles of every AIM image; a model can ask for its own alone")
+
+
 class Values(_Values):
     """All values of the chart aim-engine."""
 
@@ -524,6 +530,7 @@ class Values(_Values):
     direct_watch: bool = Field(
         True, description="read from the API server while the broker is away; adds list and watch permissions"
     )
+    profiles: Profiles = Profiles()
     registries: Registries = Field({}, description="mirrors and insecure registries by host (FW-382)")
     service_account: ServiceAccount = ServiceAccount()
     rbac_helpers: RbacHelpers = RbacHelpers()

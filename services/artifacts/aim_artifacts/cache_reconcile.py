@@ -1,4 +1,4 @@
-"""The reconcile of an AIMTemplateCache: its template, the artifacts that it needs or shares, and its status."""
+"""The reconcile of a cache: its template or profile, the artifacts that it needs or shares, and its status."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +15,16 @@ from aim_artifacts.conditions import (
     NO_CACHES,
 )
 from aim_artifacts.downloader_contract import filter_text
-from aim_artifacts.indexes import ARTIFACTS_BY_CACHE, ARTIFACTS_BY_SOURCE, CACHES_BY_ARTIFACT, CLAIMS_BY_OWNER
+from aim_artifacts.indexes import (
+    ARTIFACTS_BY_CACHE,
+    ARTIFACTS_BY_PROFILE_CACHE,
+    ARTIFACTS_BY_SOURCE,
+    CLAIMS_BY_OWNER,
+    Cache,
+    caches_with,
+    is_of_profile,
+    maker_label,
+)
 from aim_artifacts.jobs import parse_filter, same_filter
 from aim_artifacts.limits.evicting import evicted_sources, forget_evicted, still_evicted
 from aim_artifacts.limits.storage import is_demanded
@@ -24,8 +33,9 @@ from aim_domain import (
     GROUP,
     AIMArtifact,
     AIMClusterServiceTemplate,
+    AIMProfileCache,
     AIMServiceTemplate,
-    AIMTemplateCache,
+    AnyProfile,
     CacheMode,
     ModelSource,
     ResolvedConfig,
@@ -40,13 +50,22 @@ from aim_domain import (
 from aim_domain.component_names import ComponentName
 from aim_domain.kinds import AIM_ARTIFACT
 from aim_domain.naming import HashSource, Structured, derive_name, label_value
-from aim_domain.parts import ARTIFACTS, CLUSTER_TEMPLATES, NAMESPACES, TEMPLATES
+from aim_domain.parts import (
+    ARTIFACTS,
+    CLUSTER_PROFILES,
+    CLUSTER_TEMPLATES,
+    NAMESPACES,
+    PROFILES,
+    TEMPLATES,
+)
 from controller_runtime import (
+    Category,
     Child,
     ClassifiedError,
     Component,
     ConditionStatus,
     Delete,
+    Desired,
     Event,
     EventType,
     JsonObject,
@@ -60,6 +79,7 @@ from controller_runtime import (
     View,
     WriteMode,
     assemble,
+    condition,
     evaluate,
     find_condition,
     kind_of,
@@ -109,24 +129,62 @@ _FOUND = "ResourceFound"
 
 @dataclass(frozen=True, slots=True)
 class ResolvedTemplate:
-    """The template that a cache belongs to, if there is one, and its component."""
+    """The template or the profile that a cache belongs to, if there is one, and its component.
+
+    Attributes:
+        profile: of the cache of a profile; whether a node has its hardware makes no difference to its weights (PR-083).
+        extra: a condition besides.
+    """
 
     template: Template | None
     component: Component
+    profile: AnyProfile | None = None
+    extra: tuple[Desired, ...] = ()
 
     @property
     def is_ready(self) -> bool:
         """Whether artifacts may be created for it (AR-535)."""
-        return self.template is not None and self.template.status.status is StatusValue.READY
+        ready = self.template is not None and self.template.status.status is StatusValue.READY
+        return ready or self.profile is not None
 
     @property
     def sources(self) -> tuple[ModelSource, ...]:
         """Model sources that the template came with or discovered."""
+        if self.profile is not None:
+            return self.profile.spec.model_sources
         return () if self.template is None else self.template.status.model_sources
 
 
-def resolve_template(cache: AIMTemplateCache, view: View) -> ResolvedTemplate:
+PROFILE_FOUND: Final = "ProfileFound"
+
+
+def _resolve_profile(cache: AIMProfileCache, view: View) -> ResolvedTemplate:
+    """The profile of the scope that the cache says (PR-083)."""
+    name = cache.spec.profile_name
+    if cache.spec.profile_scope == TemplateScope.CLUSTER:
+        shared = view.get(CLUSTER_PROFILES, None, name)
+        found: Lookup[AnyProfile] = Lookup(shared.value, shared.error)
+        what = f"AIMClusterProfile {name}"
+    else:
+        local = view.get(PROFILES, cache.namespace, name)
+        found, what = Lookup(local.value, local.error), f"AIMProfile {cache.namespace}/{name}"
+    profile = found.value
+    if profile is not None:
+        component = Component(ComponentName.PROFILE, State.READY, "ProfileResolved", f"{what} is found")
+    elif found.error is not None:
+        component = Component(ComponentName.PROFILE, errors=(found.error,), is_input=True)
+    else:
+        message = f"{what} does not exist; create it or delete the cache"
+        missing = ClassifiedError(Category.MISSING_UPSTREAM, "ProfileNotFound", message)
+        component = Component(ComponentName.PROFILE, State.FAILED, missing.reason, message, (missing,))
+    said = condition(PROFILE_FOUND, profile is not None, component.effective_reason, component.effective_message)
+    return ResolvedTemplate(None, component, profile, (said,))
+
+
+def resolve_template(cache: Cache, view: View) -> ResolvedTemplate:
     """Look only where the cache's scope allows (AR-530)."""
+    if isinstance(cache, AIMProfileCache):
+        return _resolve_profile(cache, view)
     name, scope = cache.spec.template_name, cache.spec.template_scope
     if scope != TemplateScope.CLUSTER:
         local = view.get(TEMPLATES, cache.namespace, name)
@@ -166,16 +224,12 @@ def inspect_template(template: Template) -> Component:
 _PROMOTABLE = frozenset({StatusValue.READY, StatusValue.PROGRESSING, StatusValue.PENDING})
 
 
-def match_artifact(
-    cache: AIMTemplateCache, source: ModelSource, candidates: Iterable[AIMArtifact]
-) -> AIMArtifact | None:
+def match_artifact(cache: Cache, source: ModelSource, candidates: Iterable[AIMArtifact]) -> AIMArtifact | None:
     """The artifact to use: of several the one with the best status, then the first by name (AR-547)."""
     return _best(one for one in candidates if _fits(one, cache, source) and _belongs(one, cache))
 
 
-def promotable_artifact(
-    cache: AIMTemplateCache, source: ModelSource, candidates: Iterable[AIMArtifact]
-) -> AIMArtifact | None:
+def promotable_artifact(cache: Cache, source: ModelSource, candidates: Iterable[AIMArtifact]) -> AIMArtifact | None:
     """The owned artifact that a Shared cache makes shared, when no unowned one matches (AR-551)."""
     if cache.spec.mode == CacheMode.DEDICATED:
         return None
@@ -188,7 +242,7 @@ def promoted_from(artifact: AIMArtifact) -> tuple[str, ...]:
     return tuple(uid for part in text.split(",") if (uid := part.strip()))
 
 
-def _fits(artifact: AIMArtifact, cache: AIMTemplateCache, source: ModelSource) -> bool:
+def _fits(artifact: AIMArtifact, cache: Cache, source: ModelSource) -> bool:
     seen = not artifact.deleting and artifact.status.has("status")
     return (
         seen
@@ -198,17 +252,17 @@ def _fits(artifact: AIMArtifact, cache: AIMTemplateCache, source: ModelSource) -
     )
 
 
-def _class_fits(artifact: AIMArtifact, cache: AIMTemplateCache) -> bool:
+def _class_fits(artifact: AIMArtifact, cache: Cache) -> bool:
     wanted = cache.spec.storage_class_name
     return not wanted or artifact.spec.storage_class_name == wanted
 
 
-def _filter_fits(artifact: AIMArtifact, cache: AIMTemplateCache) -> bool:
+def _filter_fits(artifact: AIMArtifact, cache: Cache) -> bool:
     override = parse_filter(cache.metadata.annotations.get(labels.ANNOTATION_DOWNLOAD_FILTER))
     return override is None or same_filter(artifact.spec.download_filter, override)
 
 
-def _belongs(artifact: AIMArtifact, cache: AIMTemplateCache) -> bool:
+def _belongs(artifact: AIMArtifact, cache: Cache) -> bool:
     owners = artifact.metadata.owner_references
     if cache.spec.mode == CacheMode.DEDICATED:
         return any(owner.uid == cache.uid for owner in owners) or cache.uid in promoted_from(artifact)
@@ -226,19 +280,23 @@ def _best(artifacts: Iterable[AIMArtifact]) -> AIMArtifact | None:
 
 
 CONTROLLER: Final = "template-cache"
-"""Name of the cache controller (FW-201)."""
+PROFILE_CONTROLLER: Final = "profile-cache"
+"""Names of the cache controllers (FW-201)."""
 _HASH_LENGTH: Final = 10
 _DEDICATED: Final = "dedicated"
 
 
-def build_artifact(cache: AIMTemplateCache, entry: IndexedSource, config: RuntimeConfigSpec) -> Child:
+def build_artifact(cache: Cache, entry: IndexedSource, config: RuntimeConfigSpec) -> Child:
     """The artifact for one source; owned by a Dedicated cache, without an owner for a Shared one (AR-563)."""
     override = parse_filter(cache.metadata.annotations.get(labels.ANNOTATION_DOWNLOAD_FILTER))
     metadata: JsonObject = {
         "name": artifact_name(cache, entry),
         "namespace": cache.namespace,
         "labels": child_labels(
-            _labels(cache, entry), parent=cache, controller=CONTROLLER, propagation=config.label_propagation
+            _labels(cache, entry),
+            parent=cache,
+            controller=PROFILE_CONTROLLER if is_of_profile(cache) else CONTROLLER,
+            propagation=config.label_propagation,
         ),
     }
     headroom = cache.metadata.annotations.get(labels.ANNOTATION_PVC_HEADROOM)
@@ -249,7 +307,7 @@ def build_artifact(cache: AIMTemplateCache, entry: IndexedSource, config: Runtim
     return Child(ARTIFACTS, body, owned=cache.spec.mode == CacheMode.DEDICATED, mode=WriteMode.CREATE)
 
 
-def artifact_name(cache: AIMTemplateCache, entry: IndexedSource) -> str:
+def artifact_name(cache: Cache, entry: IndexedSource) -> str:
     """Name of the artifact, equal to that of the existing Go operator (AR-023, AR-025)."""
     uri = entry.source.source_uri
     hashed: list[HashSource] = [uri, _env(cache, entry), cache.spec.storage_class_name or ""]
@@ -261,14 +319,14 @@ def artifact_name(cache: AIMTemplateCache, entry: IndexedSource) -> str:
     return derive_name([uri.replace(".", "-")], hashed, hash_length=_HASH_LENGTH)
 
 
-def promote(cache: AIMTemplateCache, artifact: AIMArtifact) -> Patch:
+def promote(cache: Cache, artifact: AIMArtifact) -> Patch:
     """Make an owned artifact shared: one guarded patch, nothing is downloaded again (AR-553, AR-556)."""
     metadata = artifact.metadata
     former = dict.fromkeys((*promoted_from(artifact), *(owner.uid for owner in metadata.owner_references)))
     body = {
         "metadata": {
             "ownerReferences": None,
-            "labels": {labels.TEMPLATE_CACHE_NAME: label_value(cache.name)},
+            "labels": {maker_label(cache): label_value(cache.name)},
             "annotations": {labels.ANNOTATION_PROMOTED_FROM: ",".join(former)},
         }
     }
@@ -276,14 +334,14 @@ def promote(cache: AIMTemplateCache, artifact: AIMArtifact) -> Patch:
     return Patch(ARTIFACTS, metadata.namespace, metadata.name, metadata.resource_version, body, why)
 
 
-def hand_on_env(cache: AIMTemplateCache, entry: IndexedSource, artifact: AIMArtifact) -> Patch | None:
+def hand_on_env(cache: Cache, entry: IndexedSource, artifact: AIMArtifact) -> Patch | None:
     """Give an artifact of the cache that is not Ready the env that the cache has now (AR-566).
 
     The name stands for the env that an artifact was made with. Once another env was handed on, the annotation says
     which name that would give, so that a correction in the artifact itself lasts until the cache changes again.
     """
     metadata, env = artifact.metadata, _env(cache, entry)
-    is_ours = metadata.labels.get(labels.TEMPLATE_CACHE_NAME) == label_value(cache.name)
+    is_ours = metadata.labels.get(maker_label(cache)) == label_value(cache.name)
     if not is_ours or artifact.status.status is StatusValue.READY or artifact.spec.env == env:
         return None
     wanted = artifact_name(cache, entry)
@@ -297,7 +355,14 @@ def hand_on_env(cache: AIMTemplateCache, entry: IndexedSource, artifact: AIMArti
     return Patch(ARTIFACTS, metadata.namespace, metadata.name, metadata.resource_version, body, why)
 
 
-def _labels(cache: AIMTemplateCache, entry: IndexedSource) -> dict[str, str]:
+def _labels(cache: Cache, entry: IndexedSource) -> dict[str, str]:
+    if is_of_profile(cache):
+        return {
+            labels.PROFILE_NAME: label_value(cache.spec.template_name),
+            labels.PROFILE_SCOPE: cache.spec.template_scope.value,
+            labels.PROFILE_INDEX: str(entry.index),
+            labels.PROFILE_CACHE_NAME: label_value(cache.name),
+        }
     return {
         labels.TEMPLATE_CREATED: labels.TRUE,
         labels.TEMPLATE_NAME: label_value(cache.spec.template_name),
@@ -307,11 +372,11 @@ def _labels(cache: AIMTemplateCache, entry: IndexedSource) -> dict[str, str]:
     }
 
 
-def _env(cache: AIMTemplateCache, entry: IndexedSource) -> tuple[EnvVar, ...]:
+def _env(cache: Cache, entry: IndexedSource) -> tuple[EnvVar, ...]:
     return merge_env(cache.spec.env, entry.source.env)
 
 
-def _spec(cache: AIMTemplateCache, entry: IndexedSource) -> JsonObject:
+def _spec(cache: Cache, entry: IndexedSource) -> JsonObject:
     given, source = cache.spec, entry.source
     env, secrets = _env(cache, entry), given.image_pull_secrets
     optional = {
@@ -403,7 +468,7 @@ _REQUEUE_AFTER = 1.0
 """Seconds until a clean-up looks whether the artifacts are gone, should no change tell it."""
 
 
-def reconcile_cache(cache: AIMTemplateCache, view: View, now: datetime) -> Plan:
+def reconcile_cache(cache: Cache, view: View, now: datetime) -> Plan:
     """Make sure that every model source of the template has an artifact, and say how they are."""
     config = resolve_config(view, cache.namespace, cache.spec.runtime_config_name)
     template = resolve_template(cache, view)
@@ -413,13 +478,14 @@ def reconcile_cache(cache: AIMTemplateCache, view: View, now: datetime) -> Plan:
     evicted = _evicted(cache, matches, view)
     matches = [replace(match, evicted=match.entry.source.source_uri in evicted) for match in matches]
     evaluation = evaluate(
-        AIMTemplateCache.components,
+        type(cache).components,
         (config.component(), template.component, artifacts_component(matches)),
         generation=cache.metadata.generation,
         stored=cache.status.conditions,
         stored_status=cache.status.status,
         now=now,
-        errors=(*errors, *cache_errors(cache.spec)),
+        errors=(*errors, *(() if isinstance(cache, AIMProfileCache) else cache_errors(cache.spec))),
+        extra=template.extra,
         failure=view.failure,
         created=cache.metadata.creation_timestamp,
     )
@@ -433,21 +499,22 @@ def reconcile_cache(cache: AIMTemplateCache, view: View, now: datetime) -> Plan:
     )
 
 
-def clean_up_cache(cache: AIMTemplateCache, view: View, _: datetime) -> Plan | None:
+def clean_up_cache(cache: Cache, view: View, _: datetime) -> Plan | None:
     """Delete artifacts that never became Ready; ``None`` once nothing is left to do (AR-586, AR-589, AR-590)."""
     terminating = namespace_terminating(cache.namespace, view.get(NAMESPACES, None, cache.namespace))
     if isinstance(terminating, ClassifiedError):
         return Plan(retry=terminating)
     if terminating:
         return None
-    found = view.select(ARTIFACTS_BY_CACHE, scoped(cache.namespace, label_value(cache.name)))
+    index = ARTIFACTS_BY_PROFILE_CACHE if is_of_profile(cache) else ARTIFACTS_BY_CACHE
+    found = view.select(index, scoped(cache.namespace, label_value(cache.name)))
     if found.error is not None:
         return Plan(retry=found.error)
     deletes = tuple(_removal(one) for one in found.items if _is_left_over(one, cache, view))
     return Plan(deletes=deletes, requeue_after=_REQUEUE_AFTER) if deletes else None
 
 
-def _match(cache: AIMTemplateCache, entry: IndexedSource, view: View, errors: list[ClassifiedError]) -> Match:
+def _match(cache: Cache, entry: IndexedSource, view: View, errors: list[ClassifiedError]) -> Match:
     found = _candidates(cache, entry, view)
     if found.error is not None:
         errors.append(found.error)
@@ -455,7 +522,7 @@ def _match(cache: AIMTemplateCache, entry: IndexedSource, view: View, errors: li
     return Match(entry) if artifact is None else Match(entry, artifact, _claim_of(artifact, view))
 
 
-def _evicted(cache: AIMTemplateCache, matches: Iterable[Match], view: View) -> Mapping[str, str]:
+def _evicted(cache: Cache, matches: Iterable[Match], view: View) -> Mapping[str, str]:
     """The sources that stay without an artifact; who wants the cache is looked up only where there are some."""
     if not evicted_sources(cache):
         return {}
@@ -463,7 +530,7 @@ def _evicted(cache: AIMTemplateCache, matches: Iterable[Match], view: View) -> M
     return still_evicted(cache, artifacts, demanded=is_demanded(cache, view, when_unknown=False))
 
 
-def _candidates(cache: AIMTemplateCache, entry: IndexedSource, view: View) -> Selection[AIMArtifact]:
+def _candidates(cache: Cache, entry: IndexedSource, view: View) -> Selection[AIMArtifact]:
     return view.select(ARTIFACTS_BY_SOURCE, scoped(cache.namespace, entry.source.source_uri))
 
 
@@ -474,7 +541,7 @@ def _claim_of(artifact: AIMArtifact, view: View) -> str | None:
 
 
 def _wanted_artifacts(
-    cache: AIMTemplateCache, config: ResolvedConfig, template: ResolvedTemplate, matches: Iterable[Match], view: View
+    cache: Cache, config: ResolvedConfig, template: ResolvedTemplate, matches: Iterable[Match], view: View
 ) -> tuple[list[Patch], list[Child]]:
     """Promotions and new artifacts; none unless the template is Ready (AR-535)."""
     promotions: list[Patch] = []
@@ -492,24 +559,23 @@ def _wanted_artifacts(
     return promotions, children
 
 
-def _changed_env(cache: AIMTemplateCache, matches: Iterable[Match]) -> list[Patch]:
+def _changed_env(cache: Cache, matches: Iterable[Match]) -> list[Patch]:
     """What brings a changed env to the artifacts that may be waiting for it."""
     patches = (hand_on_env(cache, match.entry, match.artifact) for match in matches if match.artifact is not None)
     return [patch for patch in patches if patch is not None]
 
 
-def _fields(
-    cache: AIMTemplateCache, config: ResolvedConfig, template: ResolvedTemplate, matches: list[Match]
-) -> JsonObject:
+def _fields(cache: Cache, config: ResolvedConfig, template: ResolvedTemplate, matches: list[Match]) -> JsonObject:
     artifacts = artifacts_status(matches)
+    kind = None if template.template is None else template.template.kind
     return {
         "resolvedRuntimeConfig": config.reference_json(cache.status.resolved_runtime_config),
-        "resolvedTemplateKind": None if template.template is None else template.template.kind,
+        **({} if is_of_profile(cache) else {"resolvedTemplateKind": kind}),
         "artifacts": dict(artifacts) if artifacts else None,
     }
 
 
-def _duplicates(cache: AIMTemplateCache, models: Iterable[str]) -> tuple[Event, ...]:
+def _duplicates(cache: Cache, models: Iterable[str]) -> tuple[Event, ...]:
     """One warning per generation and model (AR-537)."""
     if cache.status.observed_generation == cache.metadata.generation:
         return ()
@@ -523,10 +589,10 @@ def _duplicates(cache: AIMTemplateCache, models: Iterable[str]) -> tuple[Event, 
     )
 
 
-def _is_left_over(artifact: AIMArtifact, cache: AIMTemplateCache, view: View) -> bool:
+def _is_left_over(artifact: AIMArtifact, cache: Cache, view: View) -> bool:
     if artifact.deleting or artifact.status.status is StatusValue.READY:
         return False
-    users = view.select(CACHES_BY_ARTIFACT, artifact.uid).items
+    users = caches_with(view, artifact.uid).items
     return not any(user.uid != cache.uid and not user.deleting for user in users)
 
 

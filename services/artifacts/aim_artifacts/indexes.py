@@ -1,16 +1,19 @@
 """Look-ups in the cache that reconcilers and mappings of this service use."""
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, TypeAlias
 
 from aim_domain import (
     NAMESPACE_CONFIGS_BY_NAMESPACE,
     AIMArtifact,
+    AIMProfileCache,
     AIMService,
+    AIMTemplateCache,
     ArtifactType,
     CacheMode,
     InferenceService,
     ResolutionScope,
+    ResolvedReference,
     labels,
 )
 from aim_domain.parts import (
@@ -19,15 +22,19 @@ from aim_domain.parts import (
     ARTIFACTS,
     INFERENCE_SERVICES,
     PREDICTOR_PODS,
+    PROFILE_CACHES,
     SERVICES,
     TEMPLATE_CACHES,
 )
 from controller_runtime import (
     ApiModel,
     Index,
+    Part,
     PodPhase,
+    Selection,
     Summary,
     Time,
+    View,
     label_index,
     owner_index,
     scoped,
@@ -54,6 +61,7 @@ ADAPTERS_BY_DISK: Final = Index(
     lambda artifact: [scoped(artifact.namespace, artifact.spec.disk)] if artifact.spec.disk else [],
 )
 ARTIFACTS_BY_CACHE: Final = label_index(ARTIFACTS, labels.TEMPLATE_CACHE_NAME)
+ARTIFACTS_BY_PROFILE_CACHE: Final = label_index(ARTIFACTS, labels.PROFILE_CACHE_NAME)
 EVERYWHERE: Final = ""
 """Value under which those of all namespaces are found."""
 
@@ -70,9 +78,43 @@ WAITING_ARTIFACTS: Final = Index(
 CLAIMS_BY_NAMESPACE: Final = Index(ARTIFACT_CLAIMS, "namespace", lambda claim: [claim.namespace, EVERYWHERE])
 """Claims by namespace, and all together."""
 
-CACHES_BY_ARTIFACT: Final = Index(
-    TEMPLATE_CACHES, "artifact", lambda cache: [artifact.uid for artifact in cache.status.artifacts.values()]
-)
+
+Cache: TypeAlias = AIMTemplateCache | AIMProfileCache
+"""The two kinds of caches: what is said of a template holds for a profile as well (PR-080)."""
+
+
+def _artifact_uids(cache: Cache) -> list[str]:
+    return [artifact.uid for artifact in cache.status.artifacts.values()]
+
+
+CACHES_BY_ARTIFACT: Final = Index(TEMPLATE_CACHES, "artifact", _artifact_uids)
+PROFILE_CACHES_BY_ARTIFACT: Final = Index(PROFILE_CACHES, "artifact", _artifact_uids)
+
+
+def caches_with(view: View, artifact: str) -> Selection[Cache]:
+    """The caches of both kinds that list an artifact, by its UID."""
+    of_templates, of_profiles = (
+        view.select(CACHES_BY_ARTIFACT, artifact),
+        view.select(PROFILE_CACHES_BY_ARTIFACT, artifact),
+    )
+    return Selection((*of_templates.items, *of_profiles.items), of_templates.error or of_profiles.error)
+
+
+def is_of_profile(cache: Cache) -> bool:
+    """Whether it is the cache of a profile."""
+    return isinstance(cache, AIMProfileCache)
+
+
+def part_of(cache: Cache) -> Part[AIMTemplateCache] | Part[AIMProfileCache]:
+    """The part by which a cache travels."""
+    return PROFILE_CACHES if isinstance(cache, AIMProfileCache) else TEMPLATE_CACHES
+
+
+def maker_label(cache: Cache) -> str:
+    """The label by which an artifact says which cache made it."""
+    return labels.PROFILE_CACHE_NAME if isinstance(cache, AIMProfileCache) else labels.TEMPLATE_CACHE_NAME
+
+
 CLAIMS_BY_OWNER: Final = owner_index(ARTIFACT_CLAIMS)
 PODS_BY_JOB: Final = owner_index(ARTIFACT_PODS)
 
@@ -130,13 +172,22 @@ PREDICTOR_PODS_BY_CLAIM: Final = Index(PREDICTOR_PODS, "claim", claims_of_pod)
 
 
 def wanting(template: str, scope: str) -> str:
-    """How services that want a template are found."""
+    """How services that want a template, or a profile, are found."""
     return f"{scope}/{template}"
 
 
 def template_shared_by(service: AIMService) -> list[str]:
     """The template whose shared cache a live service wants; none before it is resolved (AR-464)."""
-    resolved, caching = service.status.resolved_template, service.spec.caching
+    return _what_it_shares(service, service.status.resolved_template)
+
+
+def profile_shared_by(service: AIMService) -> list[str]:
+    """The profile whose shared cache a live service wants; none before it is resolved."""
+    return _what_it_shares(service, service.status.resolved_profile)
+
+
+def _what_it_shares(service: AIMService, resolved: ResolvedReference | None) -> list[str]:
+    caching = service.spec.caching
     is_shared = caching is None or caching.mode.effective is CacheMode.SHARED
     if service.deleting or not is_shared or resolved is None or not resolved.name:
         return []
@@ -145,14 +196,17 @@ def template_shared_by(service: AIMService) -> list[str]:
 
 
 SERVICES_BY_TEMPLATE: Final = Index(SERVICES, "template", template_shared_by)
+SERVICES_BY_PROFILE: Final = Index(SERVICES, "profile", profile_shared_by)
 
 INDEXES: Final = (
     ARTIFACTS_BY_SOURCE,
     ADAPTERS_BY_DISK,
     ARTIFACTS_BY_CACHE,
+    ARTIFACTS_BY_PROFILE_CACHE,
     WAITING_ARTIFACTS,
     CLAIMS_BY_NAMESPACE,
     CACHES_BY_ARTIFACT,
+    PROFILE_CACHES_BY_ARTIFACT,
     CLAIMS_BY_OWNER,
     PODS_BY_JOB,
     USERS_BY_CLAIM,
@@ -160,5 +214,6 @@ INDEXES: Final = (
     ARTIFACT_PODS_BY_CLAIM,
     PREDICTOR_PODS_BY_CLAIM,
     SERVICES_BY_TEMPLATE,
+    SERVICES_BY_PROFILE,
     NAMESPACE_CONFIGS_BY_NAMESPACE,
 )

@@ -5,9 +5,9 @@ from typing import Final
 
 from aim_artifacts import SERVICE_NAME
 from aim_artifacts.artifact_reconcile import reconcile_artifact
-from aim_artifacts.cache_reconcile import clean_up_cache, reconcile_cache
+from aim_artifacts.cache_reconcile import CONTROLLER, PROFILE_CONTROLLER, clean_up_cache, reconcile_cache
 from aim_artifacts.download_account import DOWNLOAD_ACCOUNT
-from aim_artifacts.indexes import INDEXES
+from aim_artifacts.indexes import INDEXES, Cache
 from aim_artifacts.limits.admission import ARTIFACT_MAPPINGS
 from aim_artifacts.limits.mounts import MOUNTED_CLAIMS
 from aim_artifacts.metrics import StorageReadings
@@ -21,7 +21,7 @@ from aim_domain import (
     AIMClusterServiceTemplate,
     AIMService,
     AIMServiceTemplate,
-    AIMTemplateCache,
+    AnyProfile,
     InferenceService,
     labels,
     parts,
@@ -30,10 +30,13 @@ from aim_domain import (
 from aim_domain.parts import (
     ARTIFACT_PODS,
     ARTIFACTS,
+    CLUSTER_PROFILES,
     CLUSTER_TEMPLATES,
     INFERENCE_SERVICES,
     NAMESPACES,
     PREDICTOR_PODS,
+    PROFILE_CACHES,
+    PROFILES,
     SERVICES,
     STATUS_UPDATER_BINDINGS,
     TEMPLATE_CACHES,
@@ -81,12 +84,17 @@ def _of_template(template: AIMServiceTemplate | AIMClusterServiceTemplate) -> tu
     return (template.status.status, _ready_of(template), template.status.model_sources)
 
 
+def _of_profile(profile: AnyProfile) -> tuple[object, ...]:
+    """Its weights."""
+    return (profile.spec.model_sources,)
+
+
 def _ready_of(obj: AIMArtifact | AIMServiceTemplate | AIMClusterServiceTemplate) -> tuple[str, str, str] | None:
     ready = find_condition(obj.status.conditions, "Ready")
     return None if ready is None else (ready.status, ready.reason, ready.message)
 
 
-def _of_other_cache(cache: AIMTemplateCache) -> bool:
+def _of_other_cache(cache: Cache) -> bool:
     """Whether it goes on using an artifact (AR-586)."""
     return cache.deleting
 
@@ -117,6 +125,9 @@ def _of_binding(binding: RoleBinding) -> object:
 PREDICATES: Final = (
     Predicate(ARTIFACTS, _of_artifact),
     Predicate(TEMPLATE_CACHES, _of_other_cache),
+    Predicate(PROFILE_CACHES, _of_other_cache),
+    Predicate(PROFILES, _of_profile),
+    Predicate(CLUSTER_PROFILES, _of_profile),
     Predicate(TEMPLATES, _of_template),
     Predicate(CLUSTER_TEMPLATES, _of_template),
     *CONFIG_PREDICATES,
@@ -132,6 +143,7 @@ PREDICATES: Final = (
 _PUBLISHED = (
     parts.ARTIFACTS,
     parts.TEMPLATE_CACHES,
+    parts.PROFILE_CACHES,
     parts.ARTIFACT_CLAIMS,
     parts.ARTIFACT_JOBS,
     parts.ARTIFACT_PODS,
@@ -140,6 +152,8 @@ _PUBLISHED = (
 _OF_OTHERS = (
     parts.TEMPLATES,
     parts.CLUSTER_TEMPLATES,
+    parts.PROFILES,
+    parts.CLUSTER_PROFILES,
     parts.RUNTIME_CONFIGS,
     parts.CLUSTER_RUNTIME_CONFIGS,
     parts.NAMESPACE_CONFIGS,
@@ -177,16 +191,24 @@ def definition(settings: ArtifactsSettings) -> ServiceDefinition:
                 ignores=is_mere_progress,
             ),
             Reconciler(
-                controller="template-cache",
+                controller=CONTROLLER,
                 part=parts.TEMPLATE_CACHES,
                 reconcile=reconcile_cache,
                 finalizer=labels.FINALIZER_TEMPLATE_CACHE,
+                finalize=clean_up_cache,
+            ),
+            Reconciler(
+                controller=PROFILE_CONTROLLER,
+                part=parts.PROFILE_CACHES,
+                reconcile=reconcile_cache,
+                finalizer=labels.FINALIZER_PROFILE_CACHE,
                 finalize=clean_up_cache,
             ),
         ),
         writes=(
             writes(parts.ARTIFACTS, Verb.CREATE, Verb.PATCH, Verb.DELETE),
             writes(parts.TEMPLATE_CACHES, Verb.PATCH),
+            writes(parts.PROFILE_CACHES, Verb.PATCH),
             writes(parts.ARTIFACT_CLAIMS, Verb.CREATE, Verb.PATCH),
             writes(parts.ARTIFACT_JOBS, Verb.CREATE, Verb.DELETE),
             writes(parts.STATUS_UPDATER_BINDINGS, Verb.CREATE, Verb.PATCH),

@@ -11,6 +11,11 @@ from aim_discovery.models.expectation import UNUSABLE
 from aim_discovery.models.inspection import RetrySchedule
 from aim_discovery.models.reconcile import ModelReconcile
 from aim_discovery.node_taint import NODE_TAINT, reconcile_node
+from aim_discovery.profiles.discovery import PROFILE_LOG
+from aim_discovery.profiles.hardware import ACCELERATORS
+from aim_discovery.profiles.of_model import CLUSTER_PROFILES_BY_OWNER, PROFILES_BY_OWNER
+from aim_discovery.profiles.reconcile import CLUSTER_PROFILE, PROFILE, ProfileSet
+from aim_discovery.profiles.sets import COPYABLE, COPYABLE_OF_CLUSTER, cluster_profile_set, profile_set
 from aim_discovery.scopes import (
     CLUSTER_MODEL,
     CLUSTER_TEMPLATE,
@@ -42,10 +47,13 @@ from aim_domain import (
     GPUS,
     NAMESPACE_CONFIGS_BY_NAMESPACE,
     POD_EFFECTS,
+    AnyProfile,
     pod_predicate,
 )
 from aim_domain.parts import (
     CLUSTER_MODELS,
+    CLUSTER_PROFILE_SETS,
+    CLUSTER_PROFILES,
     CLUSTER_RUNTIME_CONFIGS,
     CLUSTER_TEMPLATES,
     CUSTOM_PROFILES,
@@ -56,6 +64,10 @@ from aim_domain.parts import (
     NAMESPACE_CONFIGS,
     NAMESPACES,
     NODES,
+    PROFILE_CACHES,
+    PROFILE_CATALOGUES,
+    PROFILE_SETS,
+    PROFILES,
     RUNTIME_CONFIGS,
     TEMPLATE_CACHES,
     TEMPLATES,
@@ -89,6 +101,17 @@ def _of_template(template: Template) -> tuple[object, ...]:
     return (template.spec, status.status, quoted, metadata.labels, metadata.owner_references)
 
 
+def _of_profile(profile: AnyProfile) -> tuple[object, ...]:
+    metadata, status = profile.metadata, profile.status
+    own = (profile.spec, metadata.annotations, metadata.owner_references, profile.deleting)
+    return (*own, status.status, status.source_model, status.base_image, status.version, status.origin)
+
+
+def _of_set(found: ProfileSet) -> tuple[object, ...]:
+    conditions = [(one.type, one.status, one.reason, one.message) for one in found.status.conditions]
+    return (found.metadata.owner_references, found.status.status, conditions)
+
+
 def _of_namespace(namespace: Namespace) -> bool:
     """Whether children may be made in it (DI-010)."""
     return namespace.deleting
@@ -99,6 +122,10 @@ PREDICATES: Final = (
     Predicate(CLUSTER_MODELS, _of_model),
     Predicate(TEMPLATES, _of_template),
     Predicate(CLUSTER_TEMPLATES, _of_template),
+    Predicate(PROFILES, _of_profile),
+    Predicate(CLUSTER_PROFILES, _of_profile),
+    Predicate(PROFILE_SETS, _of_set),
+    Predicate(CLUSTER_PROFILE_SETS, _of_set),
     *CONFIG_PREDICATES,
     Predicate(DISCOVERY_PODS, pod_predicate),
     Predicate(NAMESPACES, _of_namespace),
@@ -155,6 +182,11 @@ _PUBLISHED = (
     DISCOVERY_PODS,
     NODES,
     CUSTOM_PROFILES,
+    PROFILES,
+    CLUSTER_PROFILES,
+    PROFILE_SETS,
+    CLUSTER_PROFILE_SETS,
+    PROFILE_CATALOGUES,
 )
 
 
@@ -175,6 +207,7 @@ def definition(settings: DiscoverySettings) -> ServiceDefinition:
             KAIWO_CONFIGS,
             NAMESPACES,
             TEMPLATE_CACHES,
+            PROFILE_CACHES,
             FACTS,
         ),
         indexes=(
@@ -183,6 +216,11 @@ def definition(settings: DiscoverySettings) -> ServiceDefinition:
             JOBS_BY_OWNER,
             PODS_BY_JOB,
             GPUS,
+            ACCELERATORS,
+            PROFILES_BY_OWNER,
+            CLUSTER_PROFILES_BY_OWNER,
+            COPYABLE,
+            COPYABLE_OF_CLUSTER,
             ACTIVE_JOBS,
             WAIT_QUEUE,
             CLUSTER_WAIT_QUEUE,
@@ -195,9 +233,18 @@ def definition(settings: DiscoverySettings) -> ServiceDefinition:
             _models(CLUSTER_MODEL, settings),
             _templates(NAMESPACED_TEMPLATE, settings),
             _templates(CLUSTER_TEMPLATE, settings),
+            *(
+                Reconciler(controller=one.controller, part=one.part, reconcile=one)
+                for one in (
+                    PROFILE,
+                    CLUSTER_PROFILE,
+                    profile_set(settings.system_namespace),
+                    cluster_profile_set(settings.system_namespace),
+                )
+            ),
             Reconciler(controller="gpu-node", part=NODES, reconcile=reconcile_node),
         ),
-        effects=(*POD_EFFECTS, PULL_SECRETS, IMAGE_INSPECTION, JOB_LOG, NODE_TAINT),
+        effects=(*POD_EFFECTS, PULL_SECRETS, IMAGE_INSPECTION, JOB_LOG, PROFILE_LOG, NODE_TAINT),
         clients=partial(open_clients, settings),
         writes=(
             writes(TEMPLATES, Verb.APPLY),
@@ -205,6 +252,12 @@ def definition(settings: DiscoverySettings) -> ServiceDefinition:
             writes(TEMPLATE_CACHES, Verb.CREATE),
             writes(DISCOVERY_JOBS, Verb.CREATE, Verb.DELETE),
             writes(CUSTOM_PROFILES, Verb.APPLY, Verb.DELETE),
+            writes(PROFILES, Verb.APPLY, Verb.DELETE),
+            writes(CLUSTER_PROFILES, Verb.APPLY, Verb.DELETE),
+            writes(PROFILE_SETS, Verb.APPLY),
+            writes(CLUSTER_PROFILE_SETS, Verb.APPLY),
+            writes(PROFILE_CATALOGUES, Verb.APPLY),
+            writes(PROFILE_CACHES, Verb.CREATE),
         ),
         readings=readings,
     )
@@ -212,7 +265,7 @@ def definition(settings: DiscoverySettings) -> ServiceDefinition:
 
 def _models(scope: ModelScope, settings: DiscoverySettings) -> Reconciler[Any]:
     schedule = RetrySchedule(settings.extraction_retry_initial, settings.extraction_retry_max)
-    reconcile = ModelReconcile(scope, settings.system_namespace, schedule)
+    reconcile = ModelReconcile(scope, settings, schedule)
     return Reconciler(controller=scope.controller, part=scope.part, reconcile=reconcile)
 
 

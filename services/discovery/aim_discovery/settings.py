@@ -17,4 +17,5 @@ class DiscoverySettings(AimSettings, RegistrySettings):
     extraction_retry_initial: Seconds = Field(10.0, gt=0, description="first retry of a failed inspection (DI-096)")
     extraction_retry_max: Seconds = Field(600.0, gt=0, description="longest retry of a failed inspection (DI-096)")
     discovery_job_deadline: Seconds = Field(3600.0, ge=1, description="deadline of discovery Jobs (DI-229)")
+    profiles_enabled: bool = Field(False, description="whether the profiles of AIM images are read (PR-090)")
     max_discovery_jobs: int = Field(10, ge=1, description="active discovery Jobs in the cluster (DI-309)")

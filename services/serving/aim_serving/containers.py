@@ -45,7 +45,8 @@ def container_env(
         hf_home: of a KaiwoConfig, below everything else (RC-156).
         engine: of a service that is ready for adapters (LA-030).
     """
-    custom = _variables(profile.env) if profile else ()
+    # One of them is empty for profiles, which is said, too (PR-072).
+    custom = tuple(EnvVar(name=name, value=value) for name, value in profile.env.items()) if profile else ()
     derived = () if profile else _ids(template)
     layers = (
         _DEFAULTS,

@@ -31,7 +31,7 @@ from aim_domain.kinds import INFERENCE_SERVICE
 from aim_domain.naming import optional_label_value
 from aim_domain.parts import INFERENCE_SERVICES, SERVICES
 from aim_serving.containers import container_env, container_resources
-from aim_serving.references import Model, Template
+from aim_serving.references import Model, Template, is_profile
 from aim_serving.replicas import Scaling, scaling_annotations
 from aim_serving.template_selection import metadata_of
 from aim_serving.volumes import AdapterMount, ProfileMount, Volumes
@@ -154,7 +154,7 @@ def _labels(service: AIMService, template: Template, pods: PodDefaults) -> dict[
     found = metadata_of(template.status.profile)
     derived = {
         labels.SERVICE: service.name,
-        labels.TEMPLATE: template.name,
+        labels.PROFILE if is_profile(template) else labels.TEMPLATE: template.name,
         labels.MODEL: template.spec.model_name,
         labels.METRIC: found.metric or "",
         labels.PRECISION: found.precision or "",

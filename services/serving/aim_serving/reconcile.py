@@ -8,7 +8,6 @@ from typing import Final
 from aim_domain import (
     AdapterMode,
     AIMService,
-    AIMTemplateCache,
     InferenceService,
     ResolvedConfig,
     RolloutStatus,
@@ -17,9 +16,9 @@ from aim_domain import (
     resolve_config,
     routing_settings,
     service_errors,
+    uses_profile,
 )
 from aim_domain.component_names import ComponentName
-from aim_domain.naming import optional_label_value
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACTS, NAMESPACES
 from aim_serving.adapters import (
     AdaptersJudged,
@@ -43,7 +42,8 @@ from aim_serving.inference_service import (
     resources_of,
 )
 from aim_serving.model import ModelResult, find_model, model_component
-from aim_serving.references import Model, Template, is_ready, name_of
+from aim_serving.profile import ProfileUse, profile_component, use_profile
+from aim_serving.references import Cache, Model, Template, is_ready, name_of
 from aim_serving.replicas import autoscaling_in_effect, replicas_in_effect, runtime_status
 from aim_serving.rollout import (
     Course,
@@ -70,8 +70,11 @@ from aim_serving.status import (
 )
 from aim_serving.template import TemplateResult, TemplateUse, ready_template, template_component, use_template
 from aim_serving.template_cache import (
+    PROFILE_FAMILY,
+    TEMPLATE_FAMILY,
     CacheState,
     CacheVerdict,
+    Family,
     env_patches,
     find_cache,
     judge_cache,
@@ -84,6 +87,7 @@ from aim_serving.volumes import (
     Volumes,
     claims_of_cache,
     claims_of_workload,
+    is_made_of,
     lacks_volumes,
     made_of,
     profile_mount,
@@ -119,7 +123,12 @@ CONTROLLER = "service"
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """Everything a pass looked up, and what is wrong with the service itself."""
+    """Everything a pass looked up, and what is wrong with the service itself.
+
+    Attributes:
+        profile: the file that is mounted.
+        chosen: the profile of a service that is served by one; it stands for template and model, too (PR-070).
+    """
 
     config: ResolvedConfig
     faults: tuple[ClassifiedError, ...]
@@ -127,13 +136,24 @@ class Situation:
     workload: Workload
     model: ModelResult
     template: TemplateUse
-    cache: Lookup[AIMTemplateCache]
+    cache: Lookup[Cache]
     profile: ProfileMount | None = None
+    chosen: ProfileUse | None = None
     adapters: SeenAdapters | None = None
 
     @property
     def ready_template(self) -> Template | None:
         return ready_template(self.template.result)
+
+    @property
+    def image_model(self) -> Model | None:
+        """What has the image: the profile of a service that is served by one, else its model."""
+        return self.model.model if self.chosen is None else self.chosen.model
+
+    @property
+    def family(self) -> Family:
+        """The kind of its cache."""
+        return TEMPLATE_FAMILY if self.chosen is None else PROFILE_FAMILY
 
     @property
     def running(self) -> InferenceService | None:
@@ -142,9 +162,10 @@ class Situation:
     @property
     def moving_from(self) -> str:
         """The template that the InferenceService was made of, if the service has another one by now (SV-171)."""
-        template = self.ready_template
-        former = made_of(self.running) if self.running is not None else ""
-        return "" if template is None or former == optional_label_value(template.name) else former
+        template, running = self.ready_template, self.running
+        if template is None or running is None or is_made_of(running, template):
+            return ""
+        return made_of(running)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,17 +230,26 @@ def look_up(view: View, service: AIMService, now: datetime) -> Situation:
     """Steps 5 to 9: with an unreadable InferenceService nothing upstream is resolved (SV-044, FW-112)."""
     config = resolve_config(view, service.namespace, service.spec.runtime_config_name)
     workload = read_workload(view, service)
-    if workload.unreadable is not None:
-        model, template = ModelResult(), TemplateUse(TemplateResult())
-    else:
-        model = find_model(view, service, config.spec.label_propagation)
-        in_use = made_of(workload.found) if workload.found is not None else ""
-        template = use_template(view, service, model.model, config.spec.label_propagation, in_use=in_use, now=now)
-    profile = _profile(service, template.result, config)
+    propagation = config.spec.label_propagation
+    in_use = made_of(workload.found) if workload.found is not None else ""
+    model, template, chosen = ModelResult(), TemplateUse(TemplateResult()), None
+    if uses_profile(service):
+        if workload.unreadable is None and (service.spec.model.name or service.spec.model.image):
+            model = find_model(view, service, propagation)
+        if workload.unreadable is None:
+            chosen = use_profile(view, service, model, propagation, in_use=in_use)
+        else:
+            chosen = ProfileUse()
+        template = TemplateUse(TemplateResult(chosen.template))
+    elif workload.unreadable is None:
+        model = find_model(view, service, propagation)
+        template = use_template(view, service, model.model, propagation, in_use=in_use, now=now)
+    profile = _profile(service, template.result, config) if chosen is None else chosen.mount
+    image_model = model.model if chosen is None else chosen.model
     if isinstance(profile, ClassifiedError):
         workload = replace(workload, invalid=profile)
     elif workload.invalid is None:
-        workload = replace(workload, invalid=_resources_fault(service, template.result, model.model, config))
+        workload = replace(workload, invalid=_resources_fault(service, template.result, image_model, config))
     return Situation(
         config=config,
         faults=(*pipeline_errors(service), *service_errors(service.spec)),
@@ -227,8 +257,11 @@ def look_up(view: View, service: AIMService, now: datetime) -> Situation:
         workload=workload,
         model=model,
         template=template,
-        cache=find_cache(view, service, template.result.template),
+        cache=find_cache(
+            view, service, template.result.template, TEMPLATE_FAMILY if chosen is None else PROFILE_FAMILY
+        ),
         profile=None if isinstance(profile, ClassifiedError) else profile,
+        chosen=chosen,
         adapters=find_adapters(view, service, config.spec, workload.found) if _adapts(service, workload) else None,
     )
 
@@ -287,7 +320,7 @@ def want(view: View, service: AIMService, seen: Situation) -> WantedChildren:
 
 def _hand_over(service: AIMService, seen: Situation, wanted: WantedChildren) -> WantedChildren:
     """An InferenceService that the existing Go operator left stays until the service asks for another (SV-302)."""
-    template, model = seen.ready_template, seen.model.model
+    template, model = seen.ready_template, seen.image_model
     if wanted.workload is None:
         return wanted
     asked = "" if template is None or model is None else asked_for(service, template, model, seen.config)
@@ -336,7 +369,7 @@ def _roll_out(
 def _versions(
     view: View, service: AIMService, seen: Situation, wanted: WantedChildren, beside: Sequence[AIMService]
 ) -> Versions:
-    template, model, running, body = seen.ready_template, seen.model.model, seen.running, wanted.workload
+    template, model, running, body = seen.ready_template, seen.image_model, seen.running, wanted.workload
     version = ""
     if template is not None and model is not None and body is not None:
         version = asked_for(service, template, model, seen.config, OF_SCALE)
@@ -393,7 +426,7 @@ def _workload_child(view: View, service: AIMService, seen: Situation) -> Child |
 
 def _model_part(seen: Situation) -> ModelPart | None:
     """Without the model's object its image, resources and secrets are unknown: what runs stays as it is (SV-143)."""
-    model = seen.model.model
+    model = seen.image_model
     if model is None or (seen.running is None and not is_ready(model)):
         return None
     of_namespace = (LocalObjectReference(name=name) for name in seen.config.pull_secrets)
@@ -410,7 +443,7 @@ def _volumes(view: View, seen: Situation) -> Volumes | None:
     return volumes_of_workload(running)
 
 
-def _lost_claims(view: View, running: InferenceService, cache: AIMTemplateCache) -> bool:
+def _lost_claims(view: View, running: InferenceService, cache: Cache) -> bool:
     """Whether a mounted claim is gone for good while the rebuilt cache has others (SV-173)."""
     mounted = claims_of_workload(running)
     if mounted == claims_of_cache(cache):
@@ -443,7 +476,15 @@ def _is_made_now(view: View, service: AIMService, seen: Situation) -> bool:
 
 
 _NO_ADAPTERS: Final = AdaptersJudged()
-_INPUTS: Final = frozenset({ComponentName.MODEL, ComponentName.TEMPLATE, ComponentName.CACHE})
+_INPUTS: Final = frozenset(
+    {
+        ComponentName.MODEL,
+        ComponentName.TEMPLATE,
+        ComponentName.CACHE,
+        ComponentName.PROFILE,
+        ComponentName.PROFILE_CACHE,
+    }
+)
 
 
 def judge(view: View, service: AIMService, seen: Situation, wanted: WantedChildren, now: datetime) -> Health:
@@ -486,19 +527,31 @@ def _components(
 ) -> tuple[Component, ...]:
     running = seen.running is not None
     status = service.status
-    template = template_component(seen.template.result, status, running=running)
+    if seen.chosen is None:
+        template = template_component(seen.template.result, status, running=running)
+    else:
+        template = profile_component(seen.chosen, status.resolved_profile, running=running)
     ready = template.state is State.READY
+    has_model = seen.chosen is None or bool(service.spec.model.name or service.spec.model.image)
+    model = model_component(seen.model, status.resolved_model, running=running, template_ready=ready)
     always = (
-        model_component(seen.model, status.resolved_model, running=running, template_ready=ready),
+        *((model,) if has_model else ()),
         template,
         seen.config.component(found="RuntimeConfigResolved"),
         *observed.components,
-        cache.component,
+        *_cache_components(seen, cache),
     )
     if not seen.routing.enabled:
         return always
     route = find_condition(status.conditions, ComponentName.HTTP_ROUTE.condition)
     return (*always, route_component(route, seen.routing.fault))
+
+
+def _cache_components(seen: Situation, cache: CacheVerdict) -> tuple[Component, ...]:
+    """The cache, of which nothing is said while there is no profile (PR-053)."""
+    if seen.chosen is None:
+        return (cache.component,)
+    return (seen.family.worded(cache.component),) if seen.chosen.template is not None else ()
 
 
 def _beginning(service: AIMService, made: datetime | None) -> Beginning:
@@ -531,6 +584,7 @@ def _judge_cache(view: View, service: AIMService, seen: Situation, *, repaired: 
         cacheable=template is None or bool(template.status.model_sources),
         retries=_retries(service),
         lost=_deleted_in_use(view, seen),
+        what=seen.family.what,
     )
     return judge_cache(state)
 
@@ -566,8 +620,14 @@ def report(
     status = status_json(
         evaluation,
         {
-            **references_json(service, seen.config, seen.model.model, seen.template.result.template),
-            "cache": cache_json(service, seen.cache.value, judged.retries),
+            **references_json(
+                service,
+                seen.config,
+                seen.model.model,
+                seen.template.result.template,
+                None if seen.chosen is None else seen.chosen.profile,
+            ),
+            "cache": cache_json(service, seen.cache.value, judged.retries, of_profile=seen.chosen is not None),
             "runtime": runtime_json(runtime_status(service, seen.workload.name, observed.autoscaler)),
             "rollout": None if wanted.course is None else to_json(wanted.course.status),
             "adapters": [to_json(one) for one in judged.adapters.statuses] or None,
@@ -583,11 +643,17 @@ def report(
         deletes=(
             *judged.cache.deletes,
             *seen.template.deletes,
+            *(() if seen.chosen is None else seen.chosen.deletes),
             *wanted.former,
             *_given_up_adapters(seen, wanted),
             *former_plan(view, service),
         ),
-        children=(*wanted.children, *seen.template.children),
+        children=(
+            *wanted.children,
+            *seen.template.children,
+            *(() if seen.chosen is None else seen.chosen.children),
+        ),
+        events=() if seen.chosen is None else seen.chosen.events,
         effects=(
             *observed.effects,
             *wanted.checks,

@@ -7,16 +7,21 @@ from aim_domain import (
     AIMClusterModel,
     AIMClusterServiceTemplate,
     AIMModel,
+    AIMProfileCache,
     AIMServiceTemplate,
+    AIMTemplateCache,
     ResolutionScope,
     ResolvedReference,
 )
 from aim_domain.component_names import NO_TEMPLATES_EXPECTED, ComponentName
+from aim_domain.kind_names import AIM_CLUSTER_PROFILE, AIM_PROFILE
 from controller_runtime import Resource, StatusValue, find_condition
 
 Model: TypeAlias = AIMModel | AIMClusterModel
 Template: TypeAlias = AIMServiceTemplate | AIMClusterServiceTemplate
+Cache: TypeAlias = AIMTemplateCache | AIMProfileCache
 
+PROFILE_KINDS: Final = frozenset({AIM_PROFILE.kind, AIM_CLUSTER_PROFILE.kind})
 MOST_NAMED: Final = 8
 """Objects that a message names one by one."""
 
@@ -61,6 +66,11 @@ def expects_no_template(model: Model) -> str:
         ):
             return reported.message or reported.reason
     return ""
+
+
+def is_profile(obj: Resource) -> bool:
+    """Whether what stands for a template is a profile (PR-070)."""
+    return obj.kind in PROFILE_KINDS
 
 
 def is_ready(obj: Model | Template) -> bool:

@@ -355,8 +355,11 @@ def runs_as_wanted(workload: InferenceService, wanted: JsonObject) -> bool:
     """Whether an InferenceService has the image and the template of a body."""
     images = [one.image for one in workload.spec.predictor.containers]
     container = wanted["spec"]["predictor"]["containers"][0]
-    template = wanted["metadata"]["labels"].get(labels.TEMPLATE)
-    return container["image"] in images and workload.metadata.labels.get(labels.TEMPLATE) == template
+    same = all(
+        wanted["metadata"]["labels"].get(key) == workload.metadata.labels.get(key)
+        for key in (labels.TEMPLATE, labels.PROFILE)
+    )
+    return container["image"] in images and same
 
 
 # What is reported

@@ -11,6 +11,7 @@ from aim_domain import (
     AIMArtifact,
     AIMService,
     AimSettings,
+    AnyProfile,
     labels,
     pod_predicate,
 )
@@ -20,6 +21,7 @@ from aim_domain.parts import (
     ARTIFACTS,
     AUTOSCALERS,
     CLUSTER_MODELS,
+    CLUSTER_PROFILES,
     CLUSTER_RUNTIME_CONFIGS,
     CLUSTER_TEMPLATES,
     CUSTOM_PROFILES,
@@ -31,6 +33,8 @@ from aim_domain.parts import (
     NAMESPACES,
     NODES,
     PREDICTOR_PODS,
+    PROFILE_CACHES,
+    PROFILES,
     RUNTIME_CONFIGS,
     SERVICE_PLANS,
     SERVICES,
@@ -43,6 +47,7 @@ from aim_serving.autoscaling import AWAKENING, SCALER_REMOVAL, SCALER_REPORT
 from aim_serving.cleanup import cleans_up, finalize
 from aim_serving.gpu import GPU_FREE
 from aim_serving.inference_service import is_restricted
+from aim_serving.profile import DISCOVERED
 from aim_serving.reconcile import CONTROLLER, reconcile
 from aim_serving.references import Model, Template, expects_no_template
 from aim_serving.rollout_checks import ROLLOUT_CHECK
@@ -79,7 +84,9 @@ def _of_model(model: Model) -> tuple[object, ...]:
     """Progress reports in conditions change nothing that serving reads; what has failed is quoted."""
     metadata = model.metadata
     own = (model.deleting, metadata.generation, metadata.labels, metadata.owner_references)
-    return (*own, model.status.status, _complaint(model), expects_no_template(model))
+    read = find_condition(model.status.conditions, DISCOVERED)
+    profiles = None if read is None else (read.status, read.reason)
+    return (*own, model.status.status, _complaint(model), expects_no_template(model), profiles)
 
 
 def _of_template(template: Template) -> tuple[object, ...]:
@@ -98,7 +105,15 @@ def _of_template(template: Template) -> tuple[object, ...]:
     )
 
 
-def _complaint(obj: Model | Template) -> str:
+def _of_profile(profile: AnyProfile) -> tuple[object, ...]:
+    """All but the number of nodes that it counts."""
+    metadata, status = profile.metadata, profile.status
+    own = (profile.deleting, metadata.generation, metadata.annotations, metadata.owner_references)
+    found = (status.observed_generation, status.status, status.source_model, status.origin, status.base_image)
+    return (*own, *found, status.resources, status.resolved_node_affinity, _complaint(profile))
+
+
+def _complaint(obj: Model | Template | AnyProfile) -> str:
     return "" if obj.status.status in _WITHOUT_COMPLAINT else ready_words(obj.status.conditions)
 
 
@@ -136,7 +151,7 @@ def _of_other_service(service: AIMService) -> tuple[object, ...]:
     status, metadata = service.status, service.metadata
     beside = metadata.labels.get(labels.COMPONENT) == labels.COMPONENT_CANDIDATE
     health = (status.status, ready_words(status.conditions)) if beside else ()
-    return (service.deleting, metadata.generation, status.resolved_template, *health)
+    return (service.deleting, metadata.generation, status.resolved_template, status.resolved_profile, *health)
 
 
 def _leaving(obj: Resource) -> bool:
@@ -152,6 +167,8 @@ PREDICATES: Final = (
     Predicate(CLUSTER_MODELS, _of_model),
     Predicate(TEMPLATES, _of_template),
     Predicate(CLUSTER_TEMPLATES, _of_template),
+    Predicate(PROFILES, _of_profile),
+    Predicate(CLUSTER_PROFILES, _of_profile),
     *CONFIG_PREDICATES,
     Predicate(ARTIFACTS, _of_artifact),
     Predicate(ARTIFACT_CLAIMS, _leaving),
@@ -183,6 +200,9 @@ CONSUMED: Final = (
     CLUSTER_TEMPLATES,
     NODES,
     TEMPLATE_CACHES,
+    PROFILES,
+    CLUSTER_PROFILES,
+    PROFILE_CACHES,
     ARTIFACTS,
     ARTIFACT_CLAIMS,
     CUSTOM_PROFILES,
@@ -194,6 +214,8 @@ WRITTEN: Final = (
     writes(MODELS, Verb.CREATE),
     writes(TEMPLATES, Verb.CREATE, Verb.PATCH, Verb.DELETE),
     writes(TEMPLATE_CACHES, Verb.CREATE, Verb.PATCH, Verb.DELETE),
+    writes(PROFILES, Verb.APPLY, Verb.DELETE),
+    writes(PROFILE_CACHES, Verb.CREATE, Verb.PATCH, Verb.DELETE),
     writes(ARTIFACTS, Verb.CREATE, Verb.DELETE),
     writes(INFERENCE_SERVICES, Verb.APPLY),
     writes(CUSTOM_PROFILES, Verb.APPLY),

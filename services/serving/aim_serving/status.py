@@ -6,9 +6,18 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Final
 
-from aim_domain import AIMService, AIMTemplateCache, InferenceService, ResolvedConfig, ResolvedReference, RuntimeStatus
+from aim_domain import (
+    AIMService,
+    AnyProfile,
+    InferenceService,
+    ResolvedConfig,
+    ResolvedReference,
+    RuntimeStatus,
+    ServiceCacheStatus,
+    uses_profile,
+)
 from aim_domain.component_names import ComponentName
-from aim_serving.references import Model, Template, is_ready, reference_to
+from aim_serving.references import Cache, Model, Template, reference_to
 from controller_runtime import (
     BRIEFLY,
     Category,
@@ -44,29 +53,52 @@ def references_json(
     config: ResolvedConfig,
     model: Model | None,
     template: Template | None,
+    profile: AnyProfile | None,
 ) -> JsonObject:
-    """References to what is Ready; what was written stays until another Ready object takes its place (SV-230)."""
+    """References to what is Ready; what was written stays until another Ready object takes its place (SV-230).
+
+    A service that is served by a profile has no template, and one of a template no profile (PR-053).
+    """
     before = service.status
+    config_reference = {"resolvedRuntimeConfig": config.reference_json(before.resolved_runtime_config)}
+    if not uses_profile(service):
+        return {
+            **config_reference,
+            "resolvedModel": _reference(model, before.resolved_model),
+            "resolvedTemplate": _reference(template, before.resolved_template),
+        }
+    found = profile if template is not None else None
+    by_id = {"name": profile.spec.model_id} if profile is not None and profile.spec.model_id else None
+    of_model = bool(service.spec.model.name or service.spec.model.image)
     return {
-        "resolvedRuntimeConfig": config.reference_json(before.resolved_runtime_config),
-        "resolvedModel": _reference(model, before.resolved_model),
-        "resolvedTemplate": _reference(template, before.resolved_template),
+        **config_reference,
+        "resolvedModel": _reference(model, before.resolved_model)
+        if of_model
+        else by_id or _former(before.resolved_model),
+        "resolvedProfile": _reference(found, before.resolved_profile),
     }
 
 
-def _reference(found: Model | Template | None, before: ResolvedReference | None) -> JsonObject | None:
-    if found is not None and is_ready(found):
-        return to_json(reference_to(found))
+def _former(before: ResolvedReference | None) -> JsonObject | None:
     return None if before is None else to_json(before)
 
 
-def cache_json(service: AIMService, cache: AIMTemplateCache | None, retries: int) -> JsonObject | None:
+def _reference(found: Model | Template | AnyProfile | None, before: ResolvedReference | None) -> JsonObject | None:
+    if found is not None and found.status.status is StatusValue.READY:
+        return to_json(reference_to(found))
+    return _former(before)
+
+
+def cache_json(
+    service: AIMService, cache: Cache | None, retries: int, *, of_profile: bool = False
+) -> JsonObject | None:
     """``status.cache``; the counter outlives any change of the reference (SV-139, SV-229)."""
-    before = service.status.cache.template_cache_ref if service.status.cache else None
+    stored = service.status.cache or ServiceCacheStatus()
+    before = stored.profile_cache_ref if of_profile else stored.template_cache_ref
     ready = cache is not None and cache.status.status is StatusValue.READY
     reference = reference_to(cache) if cache is not None and ready else before
     block: JsonObject = {
-        **({} if reference is None else {"templateCacheRef": to_json(reference)}),
+        **({} if reference is None else {f"{'profile' if of_profile else 'template'}CacheRef": to_json(reference)}),
         **({"retryAttempts": retries} if retries else {}),
     }
     return block or None

@@ -8,7 +8,6 @@ from typing import Final
 from aim_domain import (
     VOLUME,
     AIMService,
-    AIMTemplateCache,
     CachedArtifact,
     InferenceService,
     InvalidProfileError,
@@ -22,7 +21,7 @@ from aim_domain import VOLUME as PROFILE_VOLUME
 from aim_domain.naming import optional_label_value, sanitise_segment, service_profile_name, template_profile_name
 from aim_domain.parts import CUSTOM_PROFILES
 from aim_serving.containers import CACHE_PATH
-from aim_serving.references import Template
+from aim_serving.references import Cache, Template, is_profile
 from controller_runtime import Category, Child, ClassifiedError, JsonObject, StatusValue, kind_of, to_json
 from controller_runtime.kinds import CONFIG_MAP
 
@@ -60,7 +59,7 @@ def profile_mount(
     service: AIMService, template: Template, propagation: LabelPropagation | None
 ) -> ProfileMount | ClassifiedError | None:
     """How the template's custom profile gets into the pods; ``None`` without one."""
-    if template.spec.custom_profile is None:
+    if template.spec.custom_profile is None or is_profile(template):
         return None
     try:
         rendered = render_profile(template.spec)
@@ -68,22 +67,23 @@ def profile_mount(
         return ClassifiedError(Category.INVALID_SPEC, "InvalidCustomProfile", f"template {template.key}: {fault}")
     if template.namespace:
         return ProfileMount(rendered, template_profile_name(template.name))
-    name = service_profile_name(service.name)
-    return ProfileMount(rendered, name, _copy(service, template, name, rendered, propagation=propagation))
+    return own_mount(service, template, service_profile_name(service.name), rendered, propagation=propagation)
 
 
-def _copy(
+def own_mount(
     service: AIMService,
     template: Template,
     name: str,
     rendered: RenderedProfile,
     *,
     propagation: LabelPropagation | None,
-) -> Child:
+) -> ProfileMount:
+    """The file in a ConfigMap of the service's own."""
     of_template = optional_label_value(template.name)
+    key = labels.PROFILE if is_profile(template) else labels.TEMPLATE
     own = {
         labels.COMPONENT: labels.COMPONENT_CUSTOM_PROFILE,
-        **({labels.TEMPLATE: of_template} if of_template else {}),
+        **({key: of_template} if of_template else {}),
     }
     metadata = {
         "name": name,
@@ -91,7 +91,7 @@ def _copy(
         "labels": child_labels(own, parent=service, controller="service", propagation=propagation),
     }
     body = kind_of({"metadata": metadata, "data": {rendered.file_name: rendered.text}}, CONFIG_MAP)
-    return Child(CUSTOM_PROFILES, body)
+    return ProfileMount(rendered, name, Child(CUSTOM_PROFILES, body))
 
 
 ADAPTER_VOLUME: Final = "adapters"
@@ -164,7 +164,7 @@ def _new(known: Iterable[JsonObject], others: Iterable[JsonObject]) -> list[Json
     return [item for item in others if item["name"] not in taken]
 
 
-def volumes_of_cache(cache: AIMTemplateCache) -> Volumes:
+def volumes_of_cache(cache: Cache) -> Volumes:
     """For a new InferenceService: one claim per Ready artifact, by name (SV-168, SV-169)."""
     usable = [
         one
@@ -180,7 +180,7 @@ def volumes_of_cache(cache: AIMTemplateCache) -> Volumes:
     return Volumes().with_new(volumes, mounts)
 
 
-def lacks_volumes(cache: AIMTemplateCache) -> tuple[str, ...]:
+def lacks_volumes(cache: Cache) -> tuple[str, ...]:
     """Ready artifacts whose claim is not there: an InferenceService without it would never get it (SV-141)."""
     ready = (one for one in cache.status.artifacts.values() if one.status is StatusValue.READY)
     return tuple(sorted(one.name for one in ready if not one.persistent_volume_claim))
@@ -196,8 +196,15 @@ def volumes_of_workload(workload: InferenceService) -> Volumes:
 
 
 def made_of(workload: InferenceService) -> str:
-    """The template that an InferenceService was made of, as its label says; empty when it says nothing."""
-    return workload.metadata.labels.get(labels.TEMPLATE) or ""
+    """The template or profile that an InferenceService was made of, as its label says; empty when it says nothing."""
+    given = workload.metadata.labels
+    return given.get(labels.TEMPLATE) or given.get(labels.PROFILE) or ""
+
+
+def is_made_of(workload: InferenceService, template: Template) -> bool:
+    """Whether an InferenceService was made of a template, or of a profile of that name."""
+    key = labels.PROFILE if is_profile(template) else labels.TEMPLATE
+    return workload.metadata.labels.get(key) == optional_label_value(template.name)
 
 
 def claims_of_workload(workload: InferenceService) -> tuple[str, ...]:
@@ -207,7 +214,7 @@ def claims_of_workload(workload: InferenceService) -> tuple[str, ...]:
     return tuple(sorted({claim.claim_name for claim in claims if claim is not None and claim.claim_name}))
 
 
-def claims_of_cache(cache: AIMTemplateCache) -> tuple[str, ...]:
+def claims_of_cache(cache: Cache) -> tuple[str, ...]:
     """Claims of its artifacts, sorted."""
     return tuple(sorted({one.persistent_volume_claim or "" for one in cache.status.artifacts.values()} - {""}))
 

@@ -36,6 +36,11 @@ class ComponentName(StrEnum):
     DOWNLOAD_JOB_PODS = "DownloadJobPods"
     EXISTING_MODELS = "ExistingModels"
     FILTERS = "Filters"
+    PROFILE = "Profile"
+    PROFILE_CACHE = "ProfileCache"
+    NODES = "Nodes"
+    DERIVATION = "Derivation"
+    MANAGED_PROFILES = "ManagedProfiles"
 
     @property
     def condition(self) -> str:

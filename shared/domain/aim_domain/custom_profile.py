@@ -1,6 +1,7 @@
 """The profile file of a template with a custom profile, rendered alike for discovery and serving (DI-241…DI-254)."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -30,14 +31,16 @@ class RenderedProfile:
     """A profile file and how a container is made to use it.
 
     Attributes:
-        aim_id: value of ``AIM_ID``.
+        aim_id: its folder.
         profile_id: value of ``AIM_PROFILE_ID`` (DI-246).
+        identity: variables that say which model it is of.
     """
 
     file_name: str
     text: str
     aim_id: str
     profile_id: str
+    identity: Mapping[str, str]
 
     @property
     def mount_path(self) -> str:
@@ -46,7 +49,7 @@ class RenderedProfile:
     @property
     def env(self) -> dict[str, str]:
         """Variables that nothing may override (DI-236, DI-252)."""
-        return {"AIM_ID": self.aim_id, "AIM_PROFILE_ID": self.profile_id}
+        return {**self.identity, "AIM_PROFILE_ID": self.profile_id}
 
 
 def render_profile(spec: TemplateSpec) -> RenderedProfile:
@@ -76,7 +79,8 @@ def render_profile(spec: TemplateSpec) -> RenderedProfile:
     }
     stem = f"{_ENGINE}-{(gpu.model or '').lower()}-{precision}-tp{gpu.requests}-{metric}"
     text = yaml.safe_dump(content, sort_keys=True, allow_unicode=True, default_flow_style=False)
-    return RenderedProfile(f"{stem}.yaml", text, str(spec.aim_id), f"custom/{spec.aim_id}/{stem}")
+    identity = {"AIM_ID": str(spec.aim_id)}
+    return RenderedProfile(f"{stem}.yaml", text, str(spec.aim_id), f"custom/{spec.aim_id}/{stem}", identity)
 
 
 def _checked_gpu(spec: TemplateSpec) -> GpuRequirements:
@@ -89,10 +93,18 @@ def _checked_gpu(spec: TemplateSpec) -> GpuRequirements:
 def _check_ids(spec: TemplateSpec) -> None:
     if not spec.aim_id or not spec.model_id:
         raise InvalidProfileError("customProfile needs aimId and modelId")
-    # The id becomes part of a mount path.
-    if not all(_SEGMENT.fullmatch(part) and part not in (".", "..") for part in spec.aim_id.split("/")):
+    check_aim_id(spec.aim_id, "aimId")
+
+
+def check_aim_id(aim_id: str, field: str) -> None:
+    """The id becomes part of a mount path.
+
+    Raises:
+        InvalidProfileError: it could lead out of its folder.
+    """
+    if not all(_SEGMENT.fullmatch(part) and part not in (".", "..") for part in aim_id.split("/")):
         raise InvalidProfileError(
-            f"aimId {spec.aim_id!r} is not made of segments of letters, digits, '.', '_' and '-', separated by '/'"
+            f"{field} {aim_id!r} is not made of segments of letters, digits, '.', '_' and '-', separated by '/'"
         )
 
 

@@ -21,11 +21,11 @@ from controller_runtime.api.kind_name import KindName as KindName
 GROUP: Final = "aim.eai.amd.com"
 VERSION: Final = "v1alpha1"
 NEWER_VERSION: Final = "v1alpha2"
-"""Of the kinds in `SHARED`, served as well: newer releases of the Go operator store them as it (CC-350)."""
+"""Of the profile kinds; and of those in `SHARED`, served as well: newer Go operators store them as it (CC-350)."""
 
 
-def _own(kind: str, short_name: str, *, namespaced: bool = True) -> KindName:
-    return KindName(GROUP, VERSION, kind, f"{kind.lower()}s", namespaced, (short_name,))
+def _own(kind: str, short_name: str, *, namespaced: bool = True, version: str = VERSION) -> KindName:
+    return KindName(GROUP, version, kind, f"{kind.lower()}s", namespaced, (short_name,))
 
 
 AIM_SERVICE: Final = _own("AIMService", "aimsvc")
@@ -38,6 +38,11 @@ AIM_CLUSTER_RUNTIME_CONFIG: Final = _own("AIMClusterRuntimeConfig", "aimclrc", n
 AIM_CLUSTER_MODEL_SOURCE: Final = _own("AIMClusterModelSource", "aimclsrc", namespaced=False)
 AIM_ARTIFACT: Final = _own("AIMArtifact", "aimart")
 AIM_TEMPLATE_CACHE: Final = _own("AIMTemplateCache", "aimtc")
+AIM_PROFILE: Final = _own("AIMProfile", "aimprf", version=NEWER_VERSION)
+AIM_CLUSTER_PROFILE: Final = _own("AIMClusterProfile", "aimclprf", namespaced=False, version=NEWER_VERSION)
+AIM_PROFILE_SET: Final = _own("AIMProfileSet", "aimprfset", version=NEWER_VERSION)
+AIM_CLUSTER_PROFILE_SET: Final = _own("AIMClusterProfileSet", "aimclprfset", namespaced=False, version=NEWER_VERSION)
+AIM_PROFILE_CACHE: Final = _own("AIMProfileCache", "aimpc", version=NEWER_VERSION)
 OWN: Final = (
     AIM_SERVICE,
     AIM_MODEL,
@@ -49,6 +54,11 @@ OWN: Final = (
     AIM_CLUSTER_MODEL_SOURCE,
     AIM_ARTIFACT,
     AIM_TEMPLATE_CACHE,
+    AIM_PROFILE,
+    AIM_CLUSTER_PROFILE,
+    AIM_PROFILE_SET,
+    AIM_CLUSTER_PROFILE_SET,
+    AIM_PROFILE_CACHE,
 )
 
 SHARED: Final = (AIM_SERVICE, AIM_MODEL, AIM_CLUSTER_MODEL)

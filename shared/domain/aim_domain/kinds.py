@@ -11,6 +11,9 @@ from aim_domain.api.gateway_api import Gateway, HTTPRoute
 from aim_domain.api.inference_service import InferenceService
 from aim_domain.api.model import AIMClusterModel, AIMModel
 from aim_domain.api.older_configs import AIMNamespaceConfig, KaiwoConfig
+from aim_domain.api.profile import AIMClusterProfile, AIMProfile
+from aim_domain.api.profile_cache import AIMProfileCache
+from aim_domain.api.profile_set import AIMClusterProfileSet, AIMProfileSet
 from aim_domain.api.runtime_config import AIMClusterRuntimeConfig, AIMRuntimeConfig
 from aim_domain.api.service import AIMService
 from aim_domain.api.service_template import AIMClusterServiceTemplate, AIMServiceTemplate
@@ -39,6 +42,11 @@ AIM_CLUSTER_RUNTIME_CONFIG: Final = Kind.of(kind_names.AIM_CLUSTER_RUNTIME_CONFI
 AIM_CLUSTER_MODEL_SOURCE: Final = Kind.of(kind_names.AIM_CLUSTER_MODEL_SOURCE, AIMClusterModelSource)
 AIM_ARTIFACT: Final = Kind.of(kind_names.AIM_ARTIFACT, AIMArtifact)
 AIM_TEMPLATE_CACHE: Final = Kind.of(kind_names.AIM_TEMPLATE_CACHE, AIMTemplateCache)
+AIM_PROFILE: Final = Kind.of(kind_names.AIM_PROFILE, AIMProfile)
+AIM_CLUSTER_PROFILE: Final = Kind.of(kind_names.AIM_CLUSTER_PROFILE, AIMClusterProfile)
+AIM_PROFILE_SET: Final = Kind.of(kind_names.AIM_PROFILE_SET, AIMProfileSet)
+AIM_CLUSTER_PROFILE_SET: Final = Kind.of(kind_names.AIM_CLUSTER_PROFILE_SET, AIMClusterProfileSet)
+AIM_PROFILE_CACHE: Final = Kind.of(kind_names.AIM_PROFILE_CACHE, AIMProfileCache)
 AIM_NAMESPACE_CONFIG: Final = Kind.of(kind_names.AIM_NAMESPACE_CONFIG, AIMNamespaceConfig)
 KAIWO_CONFIG: Final = Kind.of(kind_names.KAIWO_CONFIG, KaiwoConfig)
 INFERENCE_SERVICE: Final = Kind.of(kind_names.INFERENCE_SERVICE, InferenceService)
@@ -56,6 +64,11 @@ OWN_KINDS: Final[tuple[Kind[Any], ...]] = (
     AIM_CLUSTER_MODEL_SOURCE,
     AIM_ARTIFACT,
     AIM_TEMPLATE_CACHE,
+    AIM_PROFILE,
+    AIM_CLUSTER_PROFILE,
+    AIM_PROFILE_SET,
+    AIM_CLUSTER_PROFILE_SET,
+    AIM_PROFILE_CACHE,
 )
 OLDER_KINDS: Final[tuple[Kind[Any], ...]] = (AIM_NAMESPACE_CONFIG, KAIWO_CONFIG)
 """Configurations of older documents: read, never written, and without a status (RC-149)."""

@@ -240,6 +240,50 @@ def dedicated_cache_name(template: str, service: str, service_uid: str) -> str:
     return derive_name([template, service], [service_uid])
 
 
+def profile_cache_name(profile: str, where: str) -> str:
+    """Name of the shared AIMProfileCache of a profile (PR-081).
+
+    Args:
+        where: the namespace of the profile, or the scope of one of the cluster.
+    """
+    return derive_name([profile, "cache"], [where, profile])
+
+
+def dedicated_profile_cache_name(profile: str, service: str, service_uid: str, scope: str) -> str:
+    """Name of the AIMProfileCache of one service alone (PR-081)."""
+    return derive_name([profile, service, "cache"], [service_uid, scope])
+
+
+def overlay_name(seed: str, service: str, service_uid: str) -> str:
+    """Name of the AIMProfile of a service's overrides (PR-060)."""
+    return derive_name([seed, service, "overlay"], [service_uid])
+
+
+def profile_file_name(service: str) -> str:
+    """Name of the ConfigMap with the file of a service's profile (PR-071)."""
+    return derive_name([service, "profile"], [service, "service-profile"])
+
+
+def discovered_profile_name(model: str, profile_id: str) -> str:
+    """Name of a profile that was found in the image of a model (PR-095)."""
+    return derive_name([model, profile_id], [model, profile_id])
+
+
+def set_member_name(profile_set: str, identity: str) -> str:
+    """Name of a profile that a set derives (PR-113)."""
+    return derive_name([profile_set, identity], [profile_set, identity])
+
+
+def child_set_name(model: str) -> str:
+    """Name of the profile set of a model that is derived from others (PR-115)."""
+    return derive_name([model, "profiles"], [model, "profile-set"])
+
+
+def catalogue_name(model: str) -> str:
+    """Name of the ConfigMap with the profiles of a model's image (PR-094)."""
+    return derive_name([model, "discovery"], [model, "profile-discovery"])
+
+
 def template_profile_name(template: str) -> str:
     """Name of a template's custom-profile ConfigMap."""
     return derive_name([template, "custom-profile"], [template, "template-custom-profile"])

@@ -17,6 +17,11 @@ _CONTROLLERS: Final = (
     "cluster-service-template",
     "template-cache",
     "artifact",
+    "profile",
+    "cluster-profile",
+    "profile-set",
+    "cluster-profile-set",
+    "profile-cache",
 )
 _APPLIED_BEFORE: Final = frozenset(FieldOwner(f"aim-{name}-controller", "Apply") for name in _CONTROLLERS)
 """Of the existing Go operator's, on kinds that are applied (FW-209)."""
@@ -41,6 +46,19 @@ CLUSTER_TEMPLATES: Final = Part(
 )
 TEMPLATE_CACHES: Final = Part("aimtemplatecaches", kinds.AIM_TEMPLATE_CACHE, predecessors=_STATUS_BEFORE)
 ARTIFACTS: Final = Part("aimartifacts", kinds.AIM_ARTIFACT, predecessors=_STATUS_BEFORE)
+PROFILES: Final = Part("aimprofiles", kinds.AIM_PROFILE, predecessors=_APPLIED_BEFORE | _STATUS_BEFORE)
+CLUSTER_PROFILES: Final = Part(
+    "aimclusterprofiles", kinds.AIM_CLUSTER_PROFILE, predecessors=_APPLIED_BEFORE | _STATUS_BEFORE
+)
+PROFILE_SETS: Final = Part("aimprofilesets", kinds.AIM_PROFILE_SET, predecessors=_APPLIED_BEFORE | _STATUS_BEFORE)
+CLUSTER_PROFILE_SETS: Final = Part("aimclusterprofilesets", kinds.AIM_CLUSTER_PROFILE_SET, predecessors=_STATUS_BEFORE)
+PROFILE_CACHES: Final = Part("aimprofilecaches", kinds.AIM_PROFILE_CACHE, predecessors=_STATUS_BEFORE)
+PROFILE_CATALOGUES: Final = Part(
+    "configmaps-profile-catalogue",
+    kinds.CONFIG_MAP,
+    label_selector=f"{labels.COMPONENT}={labels.COMPONENT_PROFILE_CATALOGUE}",
+)
+"""Profiles that were read from an image; those of `sourceRef` carry the label as well (PR-094, PR-112)."""
 RUNTIME_CONFIGS: Final = Part("aimruntimeconfigs", kinds.AIM_RUNTIME_CONFIG)
 CLUSTER_RUNTIME_CONFIGS: Final = Part("aimclusterruntimeconfigs", kinds.AIM_CLUSTER_RUNTIME_CONFIG)
 NAMESPACE_CONFIGS: Final = Part("aimnamespaceconfigs", kinds.AIM_NAMESPACE_CONFIG, read_only=True, optional=True)

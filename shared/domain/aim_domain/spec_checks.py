@@ -12,6 +12,9 @@ from aim_domain.api.aim_shapes import Hardware, ModelSource
 from aim_domain.api.artifact import AIMArtifactSpec
 from aim_domain.api.enums import ArtifactType
 from aim_domain.api.model import AIMModelSpec
+from aim_domain.api.profile import ClusterProfileSpec
+from aim_domain.api.profile_set import ProfileSetSpec
+from aim_domain.api.profile_shapes import ServiceProfileOverrides
 from aim_domain.api.service import AIMService, AIMServiceSpec
 from aim_domain.api.service_template import TemplateSpec
 from aim_domain.api.template_cache import AIMTemplateCacheSpec
@@ -26,8 +29,9 @@ _RESOURCE: Final = re.compile(
     r"|(?=.{1,253}/)[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 )
 """What a container can ask for: Kubernetes' own resources, and extended ones with a domain."""
-_PROFILE: Final = "profile"
-_TEMPLATE: Final = "template"
+PIPELINE_PROFILE: Final = "profile"
+PIPELINE_TEMPLATE: Final = "template"
+"""Values of the annotation that says what a service is served by (PR-010)."""
 _QUOTED: Final = 80
 """Characters of a name in a message."""
 
@@ -55,36 +59,45 @@ def cache_errors(spec: AIMTemplateCacheSpec) -> tuple[ClassifiedError, ...]:
 def model_errors(spec: AIMModelSpec) -> tuple[ClassifiedError, ...]:
     """What is wrong with the spec of a model of either scope."""
     for field, value in (
-        ("profiles", spec.profiles),
         ("profileCopy", spec.profile_copy),
         ("derivedFrom", spec.derived_from),
         ("modelId", None if spec.image else spec.model_id),
     ):
         if value is not None:
-            return (_unsupported(f"spec.{field}", "create a model with spec.image in its place"),)
+            return (_unsupported(f"spec.{field}", "write spec.profiles, or create a model with spec.image"),)
 
     def problems() -> Iterator[str]:
         yield from _sources(spec.model_sources, "spec.modelSources")
         yield from _hardware(spec.custom.hardware if spec.custom else None, "spec.custom.hardware")
         for place, template in enumerate(spec.custom_templates):
             yield from _hardware(template.hardware, f"spec.customTemplates[{place}].hardware")
+        if spec.profiles is not None:
+            yield from _of_overrides(spec.profiles.overrides, "spec.profiles.overrides")
         yield from resource_problems(spec.resources)
 
     return _errors(problems())
 
 
-def pipeline_errors(service: AIMService) -> tuple[ClassifiedError, ...]:
-    """Why a service that asks for a profile is not served: there are templates alone (CC-352)."""
+def uses_profile(service: AIMService) -> bool:
+    """Whether a profile serves it, and no template: by its annotation, else by its shape (PR-010)."""
     pipeline = service.metadata.annotations.get(labels.ANNOTATION_PIPELINE)
-    if pipeline == _TEMPLATE:
-        return ()
-    if service.spec.profile is not None:
-        return (_unsupported("spec.profile", "set spec.model, and spec.template to choose a template"),)
-    if pipeline == _PROFILE:
-        command = f"kubectl annotate aimservice {service.name} -n {service.namespace} --overwrite"
-        asks = f"annotation {labels.ANNOTATION_PIPELINE}"
-        return (_unsupported(asks, f"serve it by a template: {command} {labels.ANNOTATION_PIPELINE}={_TEMPLATE}"),)
-    return ()
+    return pipeline == PIPELINE_PROFILE or (pipeline != PIPELINE_TEMPLATE and service.spec.profile is not None)
+
+
+def pipeline_errors(service: AIMService) -> tuple[ClassifiedError, ...]:
+    """What a service says that its way of being served has no place for (PR-011)."""
+    spec, annotation = service.spec, labels.ANNOTATION_PIPELINE
+
+    def problems() -> Iterator[str]:
+        if uses_profile(service):
+            if spec.model.custom is not None:
+                yield "spec.model.custom has no profile; derive one with spec.profileOverrides.modelSources"
+            if spec.overrides is not None:
+                yield "spec.overrides is of templates; use spec.profileOverrides with a profile"
+            if spec.template is not None:
+                yield f"spec.template has no effect with annotation {annotation}; remove one of them"
+
+    return _errors(problems())
 
 
 def service_errors(spec: AIMServiceSpec) -> tuple[ClassifiedError, ...]:
@@ -98,6 +111,7 @@ def service_errors(spec: AIMServiceSpec) -> tuple[ClassifiedError, ...]:
         if spec.overrides is not None:
             yield from _hardware(spec.overrides.hardware, "spec.overrides.hardware")
         yield from resource_problems(spec.resources)
+        yield from _of_overrides(spec.profile_overrides, "spec.profileOverrides")
 
     return _errors(problems())
 
@@ -113,8 +127,28 @@ def template_errors(spec: TemplateSpec) -> tuple[ClassifiedError, ...]:
     return _errors(problems())
 
 
+def profile_errors(spec: ClusterProfileSpec) -> tuple[ClassifiedError, ...]:
+    """What is wrong with the weights and the resources of a profile of either scope."""
+
+    def problems() -> Iterator[str]:
+        yield from _sources(spec.model_sources, "spec.modelSources")
+        yield from resource_problems(spec.resources)
+
+    return _errors(problems())
+
+
+def set_errors(spec: ProfileSetSpec) -> tuple[ClassifiedError, ...]:
+    """What is wrong with the weights that a set of either scope derives profiles for."""
+    return _errors(_of_overrides(spec.overrides, "spec.overrides"))
+
+
+def _of_overrides(overrides: ServiceProfileOverrides | None, path: str) -> Iterator[str]:
+    if overrides is not None:
+        yield from _sources(overrides.model_sources, f"{path}.modelSources")
+
+
 def _unsupported(what: str, remedy: str) -> ClassifiedError:
-    message = f"{what} asks for AIMProfiles, which this release does not serve; {remedy}"
+    message = f"{what} is a spelling of profiles that this release does not read; {remedy}"
     return ClassifiedError(Category.INVALID_SPEC, "InvalidSpec", message)
 
 

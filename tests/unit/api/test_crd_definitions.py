@@ -15,24 +15,12 @@ from aim_domain.kind_names import SHARED
 from aim_domain.kinds import AIM_SERVICE, AIM_TEMPLATE_CACHE, OLDER_KINDS, OWN_KINDS
 from controller_runtime import Kind
 
-PROFILES = {
-    *(
-        "adapters",
-        "adapterRuntime",
-        "profile",
-        "profileOverrides",
-        "profiles",
-        "profileCopy",
-        "derivedFrom",
-        "source",
-        "accelerator",
-    ),
-}
+PROFILES = {"profileCopy", "derivedFrom", "source", "accelerator"}
 """Kept for the Go operator (CC-351)."""
 CHECKED_IN = SPECIFICATION.parents[2] / "deploy/crds"
 COLUMNS = {
     "AIMService": "Status=.status.status Model=.status.resolvedModel.name Template=.status.resolvedTemplate.name"
-    " Replicas=.status.runtime.replicas Age:date",
+    " Profile/1=.status.resolvedProfile.name Replicas=.status.runtime.replicas Age:date",
     "AIMModel": "Status=.status.status Source=.status.sourceType Image=.spec.image"
     " Model=.status.imageMetadata.model.canonicalName Age:date",
     "AIMServiceTemplate": "Model=.spec.modelName Status=.status.status Hardware=.status.hardwareSummary"
@@ -44,10 +32,19 @@ COLUMNS = {
     " Attempt/1=.status.download.attempt Age:date",
     "AIMTemplateCache": "Template=.spec.templateName Mode=.spec.mode Status=.status.status"
     " Kind=.status.resolvedTemplateKind Age:date",
+    "AIMProfile": "AimId=.spec.aimId Engine=.spec.engine Status=.status.status Origin=.status.origin"
+    " Hardware=.status.hardwareSummary Metric=.spec.metric Precision=.spec.precision Type=.spec.type"
+    " Partitioning/1=.spec.acceleratorPartitioningMode Primary=.spec.primary Version=.status.version Age:date",
+    "AIMProfileSet": "Status=.status.status Profiles:integer=.status.managedProfiles.total"
+    " Ready:integer=.status.managedProfiles.ready Age:date",
+    "AIMProfileCache": "Profile=.spec.profileName Scope=.spec.profileScope Mode=.spec.mode"
+    " Status=.status.status Age:date",
     "AIMRuntimeConfig": "",
 }
 COLUMNS |= {
     "AIMClusterModel": COLUMNS["AIMModel"],
+    "AIMClusterProfile": COLUMNS["AIMProfile"],
+    "AIMClusterProfileSet": COLUMNS["AIMProfileSet"],
     "AIMClusterServiceTemplate": COLUMNS["AIMServiceTemplate"],
     "AIMClusterRuntimeConfig": COLUMNS["AIMRuntimeConfig"],
 }
@@ -79,7 +76,8 @@ def test_names_scopes_and_categories() -> None:
         assert names["categories"] == ["aim", "all"]
         assert names["listKind"] == f"{kind.kind}List"
         newer = [("v1alpha2", True, False)] if kind.name in SHARED else []
-        assert [(v["name"], v["served"], v["storage"]) for v in spec["versions"]] == [("v1alpha1", True, True), *newer]
+        own = "v1alpha2" if "Profile" in kind.kind else "v1alpha1"
+        assert [(v["name"], v["served"], v["storage"]) for v in spec["versions"]] == [(own, True, True), *newer]
         # Conversion is none, so what one version lacks would be pruned from objects of the other.
         first, *others = spec["versions"]
         assert [{**one, "name": "", "storage": None} for one in others] == [
@@ -164,7 +162,7 @@ def test_deprecated_fields_name_their_replacement() -> None:
 @pytest.mark.spec("CC-022", "CC-023", "CC-024", "CC-041")
 @ALL_KINDS
 def test_list_types(kind: Kind[Any]) -> None:
-    keys = {"conditions": ["type"], "env": ["name"], "claims": ["name"]}
+    keys = {"conditions": ["type"], "env": ["name"], "containerEnv": ["name"], "claims": ["name"]}
     for path, node in nodes(schema(kind)):
         if node.get("type") == "array":
             # Adapters of a spec; those of a status are one list of one owner.

@@ -12,9 +12,14 @@ from aim_domain.kinds import (
     AIM_ARTIFACT,
     AIM_CLUSTER_MODEL,
     AIM_CLUSTER_MODEL_SOURCE,
+    AIM_CLUSTER_PROFILE,
+    AIM_CLUSTER_PROFILE_SET,
     AIM_CLUSTER_RUNTIME_CONFIG,
     AIM_CLUSTER_SERVICE_TEMPLATE,
     AIM_MODEL,
+    AIM_PROFILE,
+    AIM_PROFILE_CACHE,
+    AIM_PROFILE_SET,
     AIM_RUNTIME_CONFIG,
     AIM_SERVICE,
     AIM_SERVICE_TEMPLATE,
@@ -38,17 +43,35 @@ TABLES = [
     (AIM_ARTIFACT, "spec", "CC-120"),
     (AIM_ARTIFACT, "status", "CC-121"),
     (AIM_TEMPLATE_CACHE, "spec", "CC-130"),
+    (AIM_PROFILE, "spec", "CC-401"),
+    (AIM_CLUSTER_PROFILE, "spec", "CC-401"),
+    (AIM_PROFILE, "status", "CC-402"),
+    (AIM_CLUSTER_PROFILE, "status", "CC-402"),
+    (AIM_PROFILE_SET, "spec", "CC-403"),
+    (AIM_CLUSTER_PROFILE_SET, "spec", "CC-403"),
+    (AIM_PROFILE_SET, "status", "CC-404"),
+    (AIM_CLUSTER_PROFILE_SET, "status", "CC-404"),
+    (AIM_PROFILE_CACHE, "spec", "CC-405"),
 ]
+MODEL_STATUS = (
+    "observedGeneration conditions status resolvedRuntimeConfig imageMetadata sourceType aimId baseImage version"
+    " discoveredProfiles managedProfiles discovery discoveryCacheRef profileSetRef"
+)
 # What the specification says in prose instead of a table.
 PROSE_STATUS = {
-    AIM_MODEL: "observedGeneration conditions status resolvedRuntimeConfig imageMetadata sourceType",
-    AIM_CLUSTER_MODEL: "observedGeneration conditions status resolvedRuntimeConfig imageMetadata sourceType",
+    AIM_MODEL: MODEL_STATUS,
+    AIM_CLUSTER_MODEL: MODEL_STATUS,
     AIM_RUNTIME_CONFIG: "observedGeneration conditions",
     AIM_CLUSTER_RUNTIME_CONFIG: "observedGeneration conditions",
     AIM_CLUSTER_MODEL_SOURCE: "status lastSyncTime discoveredModels availableModels modelsLimitReached"
     " conditions observedGeneration",
     AIM_TEMPLATE_CACHE: "observedGeneration conditions resolvedRuntimeConfig status resolvedTemplateKind artifacts",
+    AIM_PROFILE_CACHE: "observedGeneration conditions resolvedRuntimeConfig status artifacts",
 }
+OVERRIDES = (
+    "modelSources features acceleratorModel acceleratorVendor acceleratorCount acceleratorPartitioningMode containerEnv"
+    " engineEnv engineArgs"
+)
 SHAPES = {
     "S2": "type status reason message lastTransitionTime observedGeneration",
     "S3": "name value valueFrom",
@@ -68,6 +91,10 @@ SHAPES = {
     "S17": "resources tolerations nodeSelector priorityClassName serviceAccountName imagePullSecrets annotations"
     " securityContext",
     "S18": "type rollingUpdate",
+    "S19": "aimId modelId profileId engine metric precision type minimumType acceleratorModel acceleratorVendor"
+    " acceleratorType acceleratorCount acceleratorPartitioningMode engineArgs modelRef role origin",
+    "S20": OVERRIDES,
+    "S21": f"{OVERRIDES} aimId modelId profileId image",
 }
 LISTS_OF_SHAPE = {"S2", "S3", "S4"}
 SCALARS: dict[str, dict[str, Any]] = {
@@ -116,8 +143,14 @@ def _ids(entry: object) -> str:
     "CC-120",
     "CC-121",
     "CC-130",
+    "CC-401",
+    "CC-402",
+    "CC-403",
+    "CC-404",
+    "CC-405",
     "DI-015",
     "DI-026",
+    "PR-001",
 )
 @pytest.mark.parametrize(("kind", "part", "requirement"), TABLES, ids=_ids)
 def test_every_documented_field_has_its_type(kind: Kind[Any], part: str, requirement: str) -> None:
@@ -178,7 +211,7 @@ def test_spec_is_required_where_something_in_it_is() -> None:
     assert optional == {"AIMRuntimeConfig", "AIMClusterRuntimeConfig"}
 
 
-@pytest.mark.spec("CC-083", "CC-101", "CC-113", "CC-131")
+@pytest.mark.spec("CC-083", "CC-101", "CC-113", "CC-131", "CC-406")
 @pytest.mark.parametrize("kind", PROSE_STATUS, ids=_ids)
 def test_status_fields_described_in_prose(kind: Kind[Any]) -> None:
     assert set(node_at(schema(kind), "status")["properties"]) == set(PROSE_STATUS[kind].split())
@@ -262,6 +295,12 @@ DEFAULTS: dict[str, object] = {
     "spec.syncInterval": "1h",
     "spec.maxModels": 100,
     "spec.mode": "Shared",
+    "spec.primary": False,
+    "spec.manualSelectionOnly": False,
+    "spec.acceleratorPartitioningMode": "unpartitioned",
+    "spec.versionPolicy": "pinned",
+    "spec.profiles.versionPolicy": "pinned",
+    "status.deployable": False,
     "status.status": "Pending",
 }
 DEFAULTS_BY_ENDING: dict[str, object] = {
@@ -272,6 +311,7 @@ DEFAULTS_BY_ENDING: dict[str, object] = {
     "KeyRef.name": "",
     "imagePullSecrets[].name": "",
     "fileKeyRef.optional": False,
+    "modelRef.scope": "Auto",
 }
 
 

@@ -11,7 +11,10 @@ from support.crd_tables import nodes, schema
 from aim_domain.kinds import (
     AIM_ARTIFACT,
     AIM_CLUSTER_MODEL_SOURCE,
+    AIM_CLUSTER_PROFILE,
     AIM_MODEL,
+    AIM_PROFILE,
+    AIM_PROFILE_SET,
     AIM_SERVICE,
     AIM_SERVICE_TEMPLATE,
     OWN_KINDS,
@@ -292,6 +295,94 @@ def test_type_and_disk_of_an_artifact_stay() -> None:
 def test_ranks_of_adapters_are_those_of_vllm(rank: int, bad: bool) -> None:
     found = created(AIM_SERVICE, {"model": {"name": "m"}, "adapterRuntime": {"maxRank": rank}})
     assert bool(found) == bad
+
+
+WEIGHTS = {"aimId": "a", "modelSources": [SOURCE], "image": "i", "acceleratorPartitioningMode": "unpartitioned"}
+
+
+@pytest.mark.spec("CEL-60", "CEL-61", "PR-003")
+@pytest.mark.parametrize(
+    ("extra", "word"),
+    [
+        ({}, None),
+        ({"aimId": None, "modelSources": None}, None),
+        ({"aimId": None}, "aimId"),
+        ({"modelSources": None}, "modelSources"),
+        ({"modelSources": []}, "modelSources"),
+        ({"acceleratorType": "cpu"}, None),
+        ({"acceleratorType": "cpu", "acceleratorPartitioningMode": "CPX-NPS4"}, "acceleratorPartitioningMode"),
+    ],
+)
+def test_what_a_profile_has(extra: dict[str, Any], word: str | None) -> None:
+    spec = {name: value for name, value in {**WEIGHTS, **extra}.items() if value is not None}
+    for kind in (AIM_PROFILE, AIM_CLUSTER_PROFILE):
+        found = created(kind, spec)
+        assert len(found) == (0 if word is None else 1)
+        assert all((word or "") in message for message in found)
+
+
+@pytest.mark.spec("CEL-66", "PR-003")
+@pytest.mark.parametrize(("before", "after", "bad"), [(None, "a", False), ("a", "a", False), ("a", "b", True)])
+def test_the_identity_of_a_profile_stays(before: str | None, after: str, bad: bool) -> None:
+    old = {name: value for name, value in {**WEIGHTS, "aimId": before}.items() if value is not None}
+    assert bool(updated(AIM_PROFILE, old, {**WEIGHTS, "aimId": after})) == bad
+    assert updated(AIM_PROFILE, WEIGHTS, {**WEIGHTS, "engine": "x"}) == []
+
+
+_DERIVED = {"versionPolicy": "all"}
+
+
+@pytest.mark.spec("CEL-63", "CEL-64", "CEL-65", "PR-111")
+@pytest.mark.parametrize(
+    ("spec", "word"),
+    [
+        ({"selector": {"aimId": "a"}}, None),
+        ({"sourceRef": {"name": "x"}}, None),
+        ({}, "selector"),
+        ({"selector": {}}, "selector"),
+        ({"selector": {"minimumType": "any", "acceleratorPartitioningMode": "CPX"}}, "selector"),
+        ({"selector": {"aimId": "a"}, "versionPolicy": "pinned"}, "version"),
+        ({"selector": {"aimId": "a"}, "versionPolicy": "pinned", "version": "1"}, None),
+        ({"selector": {"aimId": "a"}, "version": "1"}, "version"),
+        ({"selector": {"role": "base", "engine": "vllm"}}, "overrides"),
+        ({"selector": {"role": "base", "engine": "vllm"}, "overrides": {"aimId": "a", "modelId": "b/c"}}, None),
+        ({"selector": {"role": "base", "aimId": "x"}, "overrides": {"aimId": "a", "modelId": "b/c"}}, "role"),
+        (
+            {"selector": {"aimId": "a"}, "overrides": {"acceleratorPartitioningMode": "CPX-NPS4"}},
+            "acceleratorCount",
+        ),
+    ],
+)
+def test_what_a_set_derives_from(spec: dict[str, Any], word: str | None) -> None:
+    found = created(AIM_PROFILE_SET, {**_DERIVED, **spec})
+    assert len(found) == (0 if word is None else 1)
+    assert all((word or "") in message for message in found)
+    derived_from = {name: spec[name] for name in ("selector", "sourceRef") if name in spec}
+    rest = {name: value for name, value in {**_DERIVED, **spec}.items() if name not in derived_from}
+    of_model = created(AIM_MODEL, {"profiles": {"derivedFrom": derived_from, **rest}})
+    assert len(of_model) == len(found), "the same holds in a model"
+
+
+@pytest.mark.spec("CEL-17", "CEL-62", "CEL-70", "CEL-71", "CEL-72", "CEL-73", "CEL-74", "PR-010")
+@pytest.mark.parametrize(
+    ("spec", "word"),
+    [
+        ({"profile": {"name": "p"}}, None),
+        ({"profile": {"name": "p", "selector": {"aimId": "a"}}}, "selector"),
+        ({"profile": {}, "model": {"name": "m"}}, "selector"),
+        ({"profile": {"selector": {"aimId": "a", "role": "base"}}}, "role"),
+        ({"profile": {"selector": {"metric": "latency"}}}, "aimId"),
+        ({"profile": {"selector": {"metric": "latency"}}, "model": {"name": "m"}}, None),
+        ({"profile": {"selector": {"modelRef": {"name": "m"}}}}, None),
+        ({"profile": {"name": "p"}, "template": {"name": "t"}}, "template"),
+        ({"profileOverrides": {"engineArgs": {}}, "model": {"name": "m"}}, "profileOverrides"),
+        ({"profile": {"name": "p"}, "profileOverrides": {"acceleratorPartitioningMode": "CPX"}}, "acceleratorCount"),
+    ],
+)
+def test_how_a_service_names_a_profile(spec: dict[str, Any], word: str | None) -> None:
+    found = created(AIM_SERVICE, spec)
+    assert len(found) == (0 if word is None else 1)
+    assert all((word or "") in message for message in found)
 
 
 @pytest.mark.spec("CC-032", "CC-092")

@@ -13,7 +13,7 @@ from support.whole_platform import own_passes, variants
 from aim_domain import AIMArtifact, AIMTemplateCache, kinds, labels
 from aim_domain.crd import definition
 from aim_domain.kinds import AIM_ARTIFACT, AIM_SERVICE, AIM_SERVICE_TEMPLATE, AIM_TEMPLATE_CACHE
-from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, ARTIFACTS, TEMPLATE_CACHES, TEMPLATES
+from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, ARTIFACTS, PROFILE_CACHES, TEMPLATE_CACHES, TEMPLATES
 from aim_local.apiserver.status import ApiError
 from controller_runtime import JsonObject, Kind, ParentCondition, StatusValue
 from controller_runtime.reconcile.conditions import condition_type
@@ -165,7 +165,11 @@ def test_fields_of_neighbours() -> None:
     mode = node_at(service, "spec.caching.mode")
     assert sorted(mode["enum"]) == ["Always", "Auto", "Dedicated", "Never", "Shared"]
     assert mode["default"] == "Shared"
-    assert types(node_at(service, "status.cache")) == {"templateCacheRef": "object", "retryAttempts": "integer"}
+    assert types(node_at(service, "status.cache")) == {
+        "templateCacheRef": "object",
+        "profileCacheRef": "object",
+        "retryAttempts": "integer",
+    }
     caching = schema(AIM_SERVICE_TEMPLATE)
     assert node_at(caching, "spec.caching.enabled")["default"] is False
     assert set(node_at(caching, "spec.caching")["properties"]) == {"enabled", "env"}
@@ -229,6 +233,7 @@ def test_caches_and_services_have_a_finalizer_and_artifacts_have_none() -> None:
     assert {one.part.name: one.finalizer for one in SERVICE.reconcilers} == {
         ARTIFACTS.name: None,
         TEMPLATE_CACHES.name: "aim.eai.amd.com/artifactcleanup",
+        PROFILE_CACHES.name: "aim.eai.amd.com/profile-cache-artifact-cleanup",
     }
     assert [one.finalizer for one in SERVING.reconcilers if one.part.kind is AIM_SERVICE] == [
         "aim.eai.amd.com/template-cache-cleanup"

@@ -82,13 +82,3 @@ def test_a_log_that_is_quoted_leads_to_no_deletion() -> None:
     words = 'exited with code 1: storageclass.storage.k8s.io "x" not found; has no template and makes none: '
     blocker = Blocker("", "PodFailed", words, service="aimservice chat -n team", chosen="aimtemplatecache c -n team")
     assert "kubectl delete" not in remedy_of(Link(Ref(kinds.AIM_SERVICE, TEAM, "chat"), blocker))
-
-
-@pytest.mark.spec("CC-352")
-def test_a_service_of_the_profile_pipeline_is_handed_to_the_templates() -> None:
-    message = (
-        "annotation aim.eai.amd.com/reconciler-pipeline asks for AIMProfiles, which this release does not serve; …"
-    )
-    remedy = remedy_of(Link(Ref(kinds.AIM_SERVICE, TEAM, "chat"), Blocker("ConfigValid", "InvalidSpec", message)))
-    command = "kubectl annotate aimservice chat -n team --overwrite aim.eai.amd.com/reconciler-pipeline=template"
-    assert command in remedy

@@ -71,10 +71,11 @@ def test_deletion_comes_before_the_finalizer_and_both_before_the_pause() -> None
     assert decided(cache(service(paused=True, finalizer=False))) == Plan()
 
 
-@pytest.mark.spec("CC-352")
-def test_what_runs_for_a_service_that_asks_for_a_profile_stays_as_it_is() -> None:
+@pytest.mark.spec("CC-352", "PR-011")
+def test_what_runs_for_a_service_that_asks_for_too_much_of_a_profile_stays_as_it_is() -> None:
     former = service()
-    plan = decided(cache(service(replicas=7, profile={"name": "p"}), template_cache(USUAL), workload(former)))
+    asking = service(replicas=7, profile={"name": "p"}, overrides={"metric": "latency"})
+    plan = decided(cache(asking, template_cache(USUAL), workload(former)))
     assert (plan.children, plan.patches, plan.deletes) == ((), (), ())
     assert plan.status is not None
     assert plan.status["status"] == "Failed"

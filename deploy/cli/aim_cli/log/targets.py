@@ -40,6 +40,7 @@ LOGGED: Final = (
     *_whole(resources.NODE),
     LoggedPart("configmaps-custom-profile", resources.CONFIG_MAP),
     LoggedPart("configmaps-service-plan", resources.CONFIG_MAP),
+    LoggedPart("configmaps-profile-catalogue", resources.CONFIG_MAP),
     *_whole(resources.PERSISTENT_VOLUME_CLAIM),
     LoggedPart("jobs-artifacts", resources.JOB),
     LoggedPart("pods-artifacts", resources.POD),

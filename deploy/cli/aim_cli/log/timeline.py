@@ -219,8 +219,9 @@ async def _family(history: History, first: Target, versions: tuple[LoggedVersion
 def relatives(obj: JsonObject) -> set[Target]:
     """What an object resolved to, and its owners."""
     status = obj.get("status") or {}
-    cache = (status.get("cache") or {}).get("templateCacheRef")
-    references = [status.get("resolvedModel"), status.get("resolvedTemplate"), cache]
+    caches = status.get("cache") or {}
+    resolved = [status.get(name) for name in ("resolvedModel", "resolvedTemplate", "resolvedProfile")]
+    references = [*resolved, caches.get("templateCacheRef"), caches.get("profileCacheRef")]
     owners = obj["metadata"].get("ownerReferences") or []
     namespace = obj["metadata"].get("namespace") or ""
     found = [_target(one.get("kind", ""), one.get("namespace") or "", one["name"]) for one in references if one]

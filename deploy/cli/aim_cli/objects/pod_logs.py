@@ -75,7 +75,7 @@ def speakers(cluster: Cluster, service: Ref, obj: JsonObject) -> list[Speaker]:
 
 def artifacts_of(cluster: Cluster, used: Iterable[Ref]) -> list[Ref]:
     """The artifacts of the caches among what a service uses."""
-    caches = [ref for ref in used if ref.kind.kind == "AIMTemplateCache"]
+    caches = [ref for ref in used if ref.kind.kind in ("AIMTemplateCache", "AIMProfileCache")]
     return [one for ref in caches if (cache := cluster.find(ref)) is not None for one in references(ref.kind, cache)]
 
 

@@ -15,8 +15,13 @@ from aim_domain import labels
 from aim_domain.kind_names import (
     AIM_ARTIFACT,
     AIM_CLUSTER_MODEL,
+    AIM_CLUSTER_PROFILE,
+    AIM_CLUSTER_PROFILE_SET,
     AIM_CLUSTER_SERVICE_TEMPLATE,
     AIM_MODEL,
+    AIM_PROFILE,
+    AIM_PROFILE_CACHE,
+    AIM_PROFILE_SET,
     AIM_SERVICE,
     AIM_SERVICE_TEMPLATE,
     AIM_TEMPLATE_CACHE,
@@ -35,6 +40,11 @@ _CHILDREN: Final = (
     AIM_CLUSTER_MODEL,
     AIM_SERVICE_TEMPLATE,
     AIM_CLUSTER_SERVICE_TEMPLATE,
+    AIM_PROFILE_SET,
+    AIM_CLUSTER_PROFILE_SET,
+    AIM_PROFILE,
+    AIM_CLUSTER_PROFILE,
+    AIM_PROFILE_CACHE,
     AIM_TEMPLATE_CACHE,
     AIM_ARTIFACT,
     INFERENCE_SERVICE,
@@ -186,19 +196,29 @@ def _is_pod_of(ref: Ref, obj: JsonObject, kind: object) -> bool:
 def used_by(cluster: Cluster, ref: Ref, obj: JsonObject) -> list[Ref]:
     """What an object uses: what it says; of a service also the caches of its template, as it names none that failed."""
     found = references(ref.kind, obj)
-    template = ((obj.get("status") or {}).get("resolvedTemplate") or {}).get("name")
-    if ref.kind != AIM_SERVICE or not template or any(one.kind == AIM_TEMPLATE_CACHE for one in found):
+    if ref.kind != AIM_SERVICE:
         return found
-    caches = cluster.search(AIM_TEMPLATE_CACHE, ref.namespace)
-    return found + [ref_of(AIM_TEMPLATE_CACHE, one) for one in caches if _may_use(obj, one, template)]
+    status = obj.get("status") or {}
+    for field, kind, named in _CACHES:
+        name = (status.get(field) or {}).get("name")
+        if name and not any(one.kind == kind for one in found):
+            caches = cluster.search(kind, ref.namespace)
+            found += [ref_of(kind, one) for one in caches if _may_use(obj, one, named, name)]
+    return found
 
 
-def _may_use(service: JsonObject, cache: JsonObject, template: str) -> bool:
-    """Whether a cache is of that template, and shared or the service's own."""
+_CACHES: Final = (
+    ("resolvedTemplate", AIM_TEMPLATE_CACHE, "templateName"),
+    ("resolvedProfile", AIM_PROFILE_CACHE, "profileName"),
+)
+
+
+def _may_use(service: JsonObject, cache: JsonObject, field: str, name: str) -> bool:
+    """Whether a cache is of that template or profile, and shared or the service's own."""
     mode = ((service.get("spec") or {}).get("caching") or {}).get("mode")
     owners = [one for one in cache["metadata"].get("ownerReferences") or () if one.get("kind") == AIM_SERVICE.kind]
     own = _is_made_for(cache, service["metadata"].get("uid"))
-    return cache["spec"].get("templateName") == template and (own or not (owners or mode in _DEDICATED))
+    return cache["spec"].get(field) == name and (own or not (owners or mode in _DEDICATED))
 
 
 def references(kind: object, obj: JsonObject) -> list[Ref]:
@@ -206,15 +226,17 @@ def references(kind: object, obj: JsonObject) -> list[Ref]:
     status, spec = obj.get("status") or {}, obj.get("spec") or {}
     namespace = obj["metadata"].get("namespace") or ""
     if kind == AIM_SERVICE:
-        cache = (status.get("cache") or {}).get("templateCacheRef")
+        caches = status.get("cache") or {}
         reported = (
             status.get("resolvedModel"),
             status.get("resolvedTemplate"),
+            status.get("resolvedProfile"),
             status.get("resolvedRuntimeConfig"),
-            cache,
+            caches.get("templateCacheRef"),
+            caches.get("profileCacheRef"),
         )
         return [ref for one in reported if one and (ref := _resolved(one)) is not None]
-    if kind == AIM_TEMPLATE_CACHE:
+    if kind in (AIM_TEMPLATE_CACHE, AIM_PROFILE_CACHE):
         listed = (status.get("artifacts") or {}).values()
         return [Ref(AIM_ARTIFACT, namespace, one["name"]) for one in listed if one.get("name")]
     if kind == HTTP_ROUTE:

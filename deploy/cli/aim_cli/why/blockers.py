@@ -51,7 +51,9 @@ PIPELINE: Final = (
     "RuntimeConfigReady",
     "ModelReady",
     "TemplateReady",
+    "ProfileReady",
     "CacheReady",
+    "ProfileCacheReady",
     "InferenceServicePodsReady",
     "InferenceServiceReady",
     "HTTPRouteReady",
@@ -269,6 +271,26 @@ def _template_of_service(obj: JsonObject) -> Iterable[Towards]:
     return found or (_by_name(obj, name, own, cluster) if name else ())
 
 
+def _profile_of_service(obj: JsonObject) -> Iterable[Towards]:
+    own, cluster = resources.AIM_PROFILE, resources.AIM_CLUSTER_PROFILE
+    profile = obj["spec"].get("profile") or {}
+    found: list[Towards] = list(_resolved(obj, "resolvedProfile", own, cluster))
+    if found:
+        return found
+    if profile.get("name"):
+        return _by_name(obj, profile["name"], own, cluster)
+    model = (profile.get("selector") or {}).get("modelRef") or {}
+    return _by_name(obj, model["name"], resources.AIM_MODEL, resources.AIM_CLUSTER_MODEL) if model.get("name") else ()
+
+
+def _profile_cache_of_service(obj: JsonObject) -> Iterable[Towards]:
+    profile = ((obj.get("status") or {}).get("resolvedProfile") or {}).get("name")
+    if profile:
+        yield Search(
+            resources.AIM_PROFILE_CACHE, _namespace(obj), lambda cache: cache["spec"].get("profileName") == profile
+        )
+
+
 def _cache_of_service(obj: JsonObject) -> Iterable[Towards]:
     template = ((obj.get("status") or {}).get("resolvedTemplate") or {}).get("name")
     if template:
@@ -386,6 +408,8 @@ _LEADS: Final[Mapping[tuple[str, str], Callable[[JsonObject], Iterable[Towards]]
         ("AIMService", "ModelReady"): _model_of_service,
         ("AIMService", "TemplateReady"): _template_of_service,
         ("AIMService", "CacheReady"): _cache_of_service,
+        ("AIMService", "ProfileReady"): _profile_of_service,
+        ("AIMService", "ProfileCacheReady"): _profile_cache_of_service,
         ("AIMService", "InferenceServiceReady"): _workload_of_service,
         ("AIMService", "InferenceServicePodsReady"): _pods_of_service,
         ("AIMService", "HTTPRouteReady"): _route_of_service,
@@ -393,6 +417,7 @@ _LEADS: Final[Mapping[tuple[str, str], Callable[[JsonObject], Iterable[Towards]]
         ("InferenceService", "PredictorReady"): _pods_of_workload,
         ("AIMTemplateCache", "ServiceTemplateReady"): _template_of_cache,
         ("AIMTemplateCache", "ArtifactsReady"): _artifacts_of_cache,
+        ("AIMProfileCache", "ArtifactsReady"): _artifacts_of_cache,
         ("AIMArtifact", "CachePvcReady"): _claim_of_artifact,
         ("AIMArtifact", "CheckSizeJobReady"): _events_of_jobs,
         ("AIMArtifact", "DownloadJobReady"): _events_of_jobs,
@@ -652,7 +677,7 @@ def causes(cluster: Cluster, start: Ref, obj: JsonObject) -> list[tuple[Link, ..
     return sorted(found, key=len, reverse=True)
 
 
-_CHOOSE_CLASS: Final = frozenset({resources.AIM_TEMPLATE_CACHE, resources.AIM_ARTIFACT})
+_CHOOSE_CLASS: Final = frozenset({resources.AIM_TEMPLATE_CACHE, resources.AIM_PROFILE_CACHE, resources.AIM_ARTIFACT})
 """What was made with a storage class of a config keeps it."""
 
 

@@ -43,6 +43,8 @@ REMEDIES: Final[Mapping[str, str]] = MappingProxyType(
             "kubectl delete {service}"
         ),
         "InvalidSpec": "correct the field that it names: kubectl edit {what}",
+        "ProfileNotFound": "create the profile, or correct spec.profile: kubectl edit {service}",
+        "ProfileNotReady": "see what the profile, or the model that it is of, waits for: kubectl describe {service}",
         "TemplateNotFound": "create the template, or correct spec.template.name: kubectl edit {service}",
         "ReferenceNotFound": "create what it names, or correct the name: kubectl edit {what}",
         "ImageNotFound": "correct the image: kubectl edit {what}",
@@ -211,11 +213,6 @@ _BY_WORDS: Final = (
     ),
     Words(
         frozenset({"Progressing"}), re.compile(r"^Waiting for HTTPRoute: routing has not reported yet$"), _SEE_SERVICES
-    ),
-    Words(
-        frozenset({"InvalidSpec"}),
-        re.compile(r"^annotation \S+/reconciler-pipeline asks for AIMProfiles"),
-        "serve it by a template: kubectl annotate {what} --overwrite aim.eai.amd.com/reconciler-pipeline=template",
     ),
     Words(
         frozenset({"InvalidSpec"}),

@@ -20,12 +20,16 @@ from aim_local.actors.failures import Ending, Role
 from aim_local.actors.objects import labels_of
 from aim_local.actors.settings import ActorSettings, Weights, variables
 from aim_local.processes import dying_with_parent, stop_process
-from aim_local.registry import discovery_log
+from aim_local.registry import discovery_log, find_image
 from controller_runtime import JsonObject, Key
 
 LIMIT: Final = 256 * 1024
 """Bytes kept of a log; the oldest go first."""
 _END_OF_LINE: Final = re.compile(rb"(?<=\n)")
+
+
+_DISCOVERED: Final = frozenset({labels.TEMPLATE, labels.DISCOVERY_TARGET})
+"""Labels of pods that look into an image: for a template, or for the profiles of a model."""
 
 
 class ContainerKey(NamedTuple):
@@ -181,7 +185,7 @@ def role_of(pod: JsonObject) -> Role:
     if labels.KSERVE_INFERENCE_SERVICE in own:
         return Role.PREDICTOR
     # The service of that name has pods of the component, too; but they are of no template.
-    if own.get(labels.APP_COMPONENT) == labels.APP_COMPONENT_DISCOVERY and labels.TEMPLATE in own:
+    if own.get(labels.APP_COMPONENT) == labels.APP_COMPONENT_DISCOVERY and _DISCOVERED & own.keys():
         return Role.DISCOVERY
     return _ARTIFACT_ROLES.get(own.get(labels.COMPONENT, ""), Role.OTHER)
 
@@ -200,6 +204,8 @@ class Execution:
 async def run_program(execution: Execution, settings: ActorSettings) -> Ending:
     """Run the container's program to its end; servers never end by themselves."""
     role = execution.role
+    if role is Role.DISCOVERY and execution.container.get("command"):
+        return await _list_profiles(execution, settings)
     if role is Role.DISCOVERY:
         return _discover(execution)
     if role in _DOWNLOADERS and settings.weights is Weights.NOTHING:
@@ -223,6 +229,30 @@ def _discover(execution: Execution) -> Ending:
     if printed is None:
         return Ending(1, log="ERROR: no profile fits the requested GPU, metric and precision\n")
     return Ending(0, log=printed)
+
+
+async def _list_profiles(execution: Execution, settings: ActorSettings) -> Ending:
+    """Run the script that lists the profiles of an image, in a folder with the files that the image would have."""
+    image = find_image(execution.container["image"])
+    if image is None:
+        return Ending(127, log="sh: not found\n")
+    folder = settings.data / "containers" / execution.pod["metadata"]["uid"] / "profiles"
+    for path, text in image.files().items():
+        await asyncio.to_thread(_write, folder / path, text)
+    process = await asyncio.create_subprocess_exec(
+        *execution.container["command"],
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        env={"PATH": os.environ.get("PATH", os.defpath), **image.environment(), "AIM_PROFILES": str(folder)},
+        preexec_fn=dying_with_parent(signal.SIGTERM),
+    )
+    printed, _ = await process.communicate()
+    return Ending(process.returncode or 0, log=printed.decode(errors="replace"))
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
 
 
 async def _download(execution: Execution, settings: ActorSettings) -> Ending:

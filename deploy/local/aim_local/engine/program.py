@@ -55,7 +55,7 @@ def fitting(catalogue: Json, env: Mapping[str, str]) -> Json | None:
 
     What the environment leaves open fits every profile. None when no profile fits.
     """
-    if "AIM_ID" in env:
+    if env.get("AIM_PROFILE_ID", "").startswith(_CUSTOM):
         return _custom(catalogue, env)
     for profile in catalogue["profiles"]:
         wanted = profile["match"]
@@ -67,10 +67,12 @@ def fitting(catalogue: Json, env: Mapping[str, str]) -> Json | None:
 
 def _custom(catalogue: Json, env: Mapping[str, str]) -> Json | None:
     """The output for a custom profile, by its name: `custom/<aim id>/vllm-<gpu>-<precision>-tp<count>-<metric>`."""
-    aim_id, profile_id = env["AIM_ID"], env.get("AIM_PROFILE_ID", "")
-    name = profile_id.rpartition("/")[2]
-    parts = name.split("-")
-    if not profile_id.startswith(_CUSTOM) or len(parts) != 5 or not parts[3].removeprefix("tp").isdigit():
+    profile_id = env["AIM_PROFILE_ID"]
+    folder, _, name = profile_id.rpartition("/")
+    aim_id, parts = folder.removeprefix(_CUSTOM).lstrip("/"), name.split("-")
+    if env.get("AIM_ID") and env.get("AIM_MODEL_ID"):
+        raise ProblemError("AIM_ID and AIM_MODEL_ID are both set; unset one of them")
+    if not aim_id or len(parts) != 5 or not parts[3].removeprefix("tp").isdigit():
         return None
     file = Path(env.get("AIM_PROFILES", f"{FOLDER}/profiles"), _CUSTOM, aim_id, f"{name}.yaml")
     if not file.is_file():

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from aim_local.registry.profiles import ModelFile, Profile, custom_profile_output
+from aim_local.registry.profiles import CUSTOM_PREFIX, ModelFile, Profile, custom_profile_output
 from aim_local.registry.store import ImageStore
 from controller_runtime import JsonObject, dumps
 from oci_registry import InvalidReferenceError, parse_image
@@ -64,6 +64,8 @@ def oci_labels(*, title: str, version: str, licenses: str) -> dict[str, str]:
     return {f"org.opencontainers.image.{name}": value for name, value in values.items()}
 
 
+BASE_IMAGE: Final = "amdenterpriseai/aim-base:0.9.0"
+"""What the AIM images are built on, by their own word."""
 PRIVATE_PREFIX: Final = "private/"
 """Repositories below need the credentials of the local registry."""
 
@@ -78,6 +80,8 @@ class DemoImage:
     model_id: str = ""
     """Canonical name, e.g. `Qwen/Qwen3-32B`; empty for a base image."""
     profiles: tuple[Profile, ...] = ()
+    general: tuple[Profile, ...] = ()
+    """Profiles without weights, which others are derived from."""
     prefix: Prefix = Prefix.AMD
     style: DeploymentStyle = DeploymentStyle.PYTHON_OBJECTS
     licenses: str = "Apache-2.0"
@@ -95,6 +99,16 @@ class DemoImage:
             return {}
         standard = oci_labels(title=self.title, version=tag, licenses=self.licenses)
         return {**standard, **aim_labels(self.prefix, self._vendor_values(tag)), **self.extra_labels}
+
+    def files(self) -> dict[str, str]:
+        """Files of its profiles, by their path below the folder of profiles."""
+        own = {f"{self.model_id}/{one.profile_id}.yaml": one.as_file(self.model_id) for one in self.profiles}
+        return {**own, **{f"general/{one.profile_id}.yaml": one.as_file("") for one in self.general}}
+
+    def environment(self) -> dict[str, str]:
+        """What an AIM image says of itself in its environment."""
+        base = {"AIM_BASE_IMAGE_REF": f"docker.io/{BASE_IMAGE}"}
+        return {**({"AIM_ID": self.model_id} if self.model_id else {}), **base}
 
     def _vendor_values(self, tag: str) -> dict[str, str]:
         if not self.model_id:
@@ -169,7 +183,12 @@ DEMO_IMAGES: Final = (
         style=DeploymentStyle.PYTHON_LIST,
         as_index=False,
     ),
-    DemoImage("amdenterpriseai/aim-base", ("0.8.5", "0.9.0"), "AIM base"),
+    DemoImage(
+        "amdenterpriseai/aim-base",
+        ("0.8.5", "0.9.0"),
+        "AIM base",
+        general=(Profile("MI300X", 1, "latency", "fp16", _TINY, "general"),),
+    ),
     DemoImage(
         f"{PRIVATE_PREFIX}aim-dummy",
         ("0.1.0",),
@@ -244,7 +263,7 @@ def discovery_output(image: str, env: Mapping[str, str]) -> JsonObject | None:
     found = find_image(image)
     if found is None or found.log is not None:
         return None
-    if "AIM_ID" in env:
+    if env.get("AIM_PROFILE_ID", "").startswith(CUSTOM_PREFIX):
         return custom_profile_output(env)
     profile = next((profile for profile in found.profiles if profile.matches(env)), None)
     return None if profile is None else profile.as_output(found.model_id)

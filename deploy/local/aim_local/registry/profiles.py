@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+import yaml
+
 from controller_runtime import JsonObject
 
 PROFILE_DIRECTORY: Final = "/workspace/aim-runtime/profiles"
@@ -63,6 +65,12 @@ class Profile:
             "description": self.description,
         }
 
+    def as_file(self, aim_id: str) -> str:
+        """The file of the profile in its image; without an AIM id that of a profile without weights."""
+        content = self.as_output(aim_id)["profile"]
+        own = {name: content[name] for name in ("metadata", "engine_args", "env_vars")}
+        return yaml.safe_dump({**({"aim_id": aim_id, "model_id": self.model.name} if aim_id else {}), **own})
+
     def as_output(self, aim_id: str, directory: str = "") -> JsonObject:
         """The array element that the discovery container prints."""
         filename = f"{self.profile_id}.yaml"
@@ -103,9 +111,9 @@ _ENV_VARS: Final = {"NCCL_MIN_NCHANNELS": "112", "HIP_FORCE_DEV_KERNARG": "1"}
 
 def custom_profile_output(env: Mapping[str, str]) -> JsonObject | None:
     """What the runtime prints for a mounted custom profile; its name tells everything (DI-252)."""
-    aim_id, profile_id = env.get("AIM_ID", ""), env.get("AIM_PROFILE_ID", "")
-    parts = profile_id.rpartition("/")[2].split("-")
-    if not aim_id or not profile_id.startswith(CUSTOM_PREFIX) or len(parts) != 5:
+    folder, _, name = env.get("AIM_PROFILE_ID", "").rpartition("/")
+    aim_id, parts = folder.removeprefix(CUSTOM_PREFIX), name.split("-")
+    if not folder.startswith(CUSTOM_PREFIX) or not aim_id or len(parts) != 5:
         return None
     _, gpu, precision, parallel, metric = parts
     count = parallel.removeprefix("tp")

@@ -20,6 +20,7 @@ HOST: Final = "docker.io"
 _USER: Final = "65532:65532"
 _PATH: Final = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _FOLDER: Final = engine_program.FOLDER.lstrip("/")
+_PROFILES: Final = f"{_FOLDER}/profiles"
 _PROGRAM: Final = f"{_FOLDER}/aim.py"
 _CUSTOM: Final = Profile("GPU", 1, "latency", "fp16", ModelFile("custom/model", 16.0), kind="unoptimized")
 """The shape of what is printed for a custom profile; the program fills in what the profile's name says."""
@@ -42,10 +43,12 @@ def put_aim_images(layout: Layout, base: str, images: Iterable[DemoImage] = DEMO
     layers = (*layout.layers_of(below), program)
     for image in images:
         content = json.dumps(catalogue(image), sort_keys=True).encode()
-        own = layout.put_layer([File(f"{_FOLDER}/{engine_program.CATALOGUE}", content)])
+        profiles = [File(f"{_PROFILES}/{path}", text.encode()) for path, text in image.files().items()]
+        own = layout.put_layer([File(f"{_FOLDER}/{engine_program.CATALOGUE}", content), *profiles])
+        said = [f"{variable}={value}" for variable, value in image.environment().items()]
         for tag in image.tags:
             name = f"{HOST}/{image.repository}:{tag}"
-            own_settings = _settings(settings["Env"], image.labels(tag))
+            own_settings = _settings([*settings["Env"], *said], image.labels(tag))
             yield layout.put_image(name, (*layers, own), own_settings, as_index=image.as_index)
 
 

@@ -9,7 +9,9 @@ from aim_domain.kinds import OWN_KINDS
 from aim_packaging.reference.tables import code, table
 from controller_runtime import JsonObject
 
-_OF_KUBERNETES: Final = frozenset({"env", "resources", "imagePullSecrets", "containers", "tolerations", "affinity"})
+_OF_KUBERNETES: Final = frozenset(
+    {"env", "containerEnv", "resources", "imagePullSecrets", "containers", "tolerations", "affinity"}
+)
 """What Kubernetes itself documents; its fields are not repeated."""
 _LIMITS: Final = (
     ("minimum", "at least {}"),

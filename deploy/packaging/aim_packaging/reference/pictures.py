@@ -116,6 +116,52 @@ PICTURES: Final[Mapping[str, Picture]] = {
             Edge("AIMArtifact", "PersistentVolumeClaim"),
         ),
     ),
+    "aimprofile": Picture(
+        "A profile comes of an image, of a set or of you, and a service runs it",
+        (
+            (Box("AIMModel", "its image has profiles"), Box("AIMProfileSet", "derives"), _YOU),
+            (_NODES, _subject("AIMProfile", "or AIMClusterProfile"), Box("AIMService", "selects, or overrides")),
+            (Box("AIMProfileCache", "its weights"), Box("InferenceService", "runs it", Look.OTHER)),
+        ),
+        (
+            Edge("AIMModel", "AIMProfile", "makes"),
+            Edge("AIMProfileSet", "AIMProfile", "makes"),
+            Edge("you", "AIMProfile"),
+            Edge("Node", "AIMProfile"),
+            Edge("AIMService", "AIMProfile"),
+            Edge("AIMProfile", "AIMProfileCache"),
+            Edge("AIMProfile", "InferenceService"),
+        ),
+    ),
+    "aimprofileset": Picture(
+        "A set derives profiles from others",
+        (
+            (Box("AIMModel", "with spec.profiles"), _YOU, Box("AIMProfile", "or AIMClusterProfile")),
+            (_subject("AIMProfileSet", "or AIMClusterProfileSet"),),
+            (Box("AIMClusterProfile", "or AIMProfile: derived"),),
+        ),
+        (
+            Edge("AIMModel", "AIMProfileSet", "makes"),
+            Edge("you", "AIMProfileSet"),
+            Edge("AIMProfile", "AIMProfileSet"),
+            Edge("AIMProfileSet", "AIMClusterProfile", "derives"),
+        ),
+    ),
+    "aimprofilecache": Picture(
+        "A cache has one artifact for each source of its profile",
+        (
+            (Box("AIMService", "waits for it"), Box("AIMProfile", "names the sources")),
+            (_subject("AIMProfileCache", "Shared or Dedicated"),),
+            (Box("AIMArtifact", "one for each source"),),
+            (_CLAIM,),
+        ),
+        (
+            Edge("AIMService", "AIMProfileCache", "makes"),
+            Edge("AIMProfile", "AIMProfileCache"),
+            Edge("AIMProfileCache", "AIMArtifact", "makes, finds"),
+            Edge("AIMArtifact", "PersistentVolumeClaim"),
+        ),
+    ),
     "aimartifact": Picture(
         "An artifact asks for the size, takes room, makes a volume, downloads and verifies",
         (

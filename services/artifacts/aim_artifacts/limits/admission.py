@@ -10,6 +10,8 @@ from aim_artifacts.indexes import (
     ARTIFACT_PODS_BY_CLAIM,
     CACHES_BY_ARTIFACT,
     PREDICTOR_PODS_BY_CLAIM,
+    PROFILE_CACHES_BY_ARTIFACT,
+    SERVICES_BY_PROFILE,
     SERVICES_BY_TEMPLATE,
     USERS_BY_CLAIM,
     is_waiting,
@@ -230,5 +232,7 @@ ARTIFACT_MAPPINGS: Final[tuple[WatchMapping, ...]] = (
     _letting_go(PREDICTOR_PODS_BY_CLAIM),
     _letting_go(ARTIFACT_PODS_BY_CLAIM),
     _letting_go(CACHES_BY_ARTIFACT),
+    _letting_go(PROFILE_CACHES_BY_ARTIFACT),
     _letting_go(SERVICES_BY_TEMPLATE),
+    _letting_go(SERVICES_BY_PROFILE),
 )

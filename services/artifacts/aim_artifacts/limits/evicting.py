@@ -6,16 +6,16 @@ from datetime import datetime
 from typing import Final
 
 from aim_artifacts.conditions import EVICTED, EVICTION_TRIGGERED, Annotation
-from aim_artifacts.indexes import CACHES_BY_ARTIFACT
+from aim_artifacts.indexes import Cache, caches_with, part_of
 from aim_artifacts.limits.eviction import Candidate, claim_room
 from aim_artifacts.limits.mounts import later_readings, readings_due, unread
-from aim_domain import AIMArtifact, AIMTemplateCache, labels
-from aim_domain.parts import ARTIFACTS, TEMPLATE_CACHES
+from aim_domain import AIMArtifact, labels
+from aim_domain.parts import ARTIFACTS
 from aim_domain.storage_limits import format_bytes
 from controller_runtime import Delete, Effect, Event, EventType, Patch, Subject, View, canonical, loads
 
 
-def evicted_sources(cache: AIMTemplateCache) -> Mapping[str, str]:
+def evicted_sources(cache: Cache) -> Mapping[str, str]:
     """UID of the artifact that was evicted, by source; what cannot be read is none."""
     text = cache.metadata.annotations.get(labels.ANNOTATION_EVICTED_SOURCES)
     try:
@@ -25,23 +25,21 @@ def evicted_sources(cache: AIMTemplateCache) -> Mapping[str, str]:
     return {source: uid for source, uid in found.items() if isinstance(uid, str)}
 
 
-def note_evicted(cache: AIMTemplateCache, evicted: Mapping[str, str]) -> tuple[Patch, ...]:
+def note_evicted(cache: Cache, evicted: Mapping[str, str]) -> tuple[Patch, ...]:
     """Write down that artifacts of these sources go; nothing where it says so already."""
     known = evicted_sources(cache)
     now = {**known, **evicted}
     return () if now == known else (_patch(cache, now, "artifacts that it lists are evicted"),)
 
 
-def forget_evicted(cache: AIMTemplateCache, kept: Mapping[str, str]) -> tuple[Patch, ...]:
+def forget_evicted(cache: Cache, kept: Mapping[str, str]) -> tuple[Patch, ...]:
     """Leave only these in the annotation."""
     if labels.ANNOTATION_EVICTED_SOURCES not in cache.metadata.annotations or kept == evicted_sources(cache):
         return ()
     return (_patch(cache, kept, "evicted artifacts are wanted again"),)
 
 
-def still_evicted(
-    cache: AIMTemplateCache, matches: Mapping[str, AIMArtifact | None], *, demanded: bool
-) -> Mapping[str, str]:
+def still_evicted(cache: Cache, matches: Mapping[str, AIMArtifact | None], *, demanded: bool) -> Mapping[str, str]:
     """The sources for which no artifact is made now.
 
     Args:
@@ -59,11 +57,11 @@ def still_evicted(
     }
 
 
-def _patch(cache: AIMTemplateCache, evicted: Mapping[str, str], why: str) -> Patch:
+def _patch(cache: Cache, evicted: Mapping[str, str], why: str) -> Patch:
     text = canonical(dict(evicted)).decode() if evicted else None
     body = {"metadata": {"annotations": {labels.ANNOTATION_EVICTED_SOURCES: text}}}
     metadata = cache.metadata
-    return Patch(TEMPLATE_CACHES, metadata.namespace, metadata.name, metadata.resource_version, body, why)
+    return Patch(part_of(cache), metadata.namespace, metadata.name, metadata.resource_version, body, why)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +109,10 @@ def look_again(view: View, namespaces: set[str]) -> Eviction:
 
 
 def _notes(victims: Sequence[Candidate], view: View) -> list[Patch]:
-    caches: dict[str, tuple[AIMTemplateCache, dict[str, str]]] = {}
+    caches: dict[str, tuple[Cache, dict[str, str]]] = {}
     for one in victims:
         source = view.get(ARTIFACTS, one.namespace, one.name).value
-        for cache in view.select(CACHES_BY_ARTIFACT, one.uid).items:
+        for cache in caches_with(view, one.uid).items:
             if source is not None and not cache.deleting and cache.namespace == one.namespace:
                 caches.setdefault(cache.uid, (cache, {}))[1][source.spec.source_uri] = one.uid
     return [patch for cache, evicted in caches.values() for patch in note_evicted(cache, evicted)]

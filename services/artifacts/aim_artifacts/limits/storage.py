@@ -7,13 +7,16 @@ from datetime import datetime
 from aim_artifacts.claim import claimed_bytes, is_controlled_by, stated_size
 from aim_artifacts.indexes import (
     ARTIFACT_PODS_BY_CLAIM,
-    CACHES_BY_ARTIFACT,
     CLAIMS_BY_NAMESPACE,
     EVERYWHERE,
     PREDICTOR_PODS_BY_CLAIM,
+    SERVICES_BY_PROFILE,
     SERVICES_BY_TEMPLATE,
     USERS_BY_CLAIM,
     WAITING_ARTIFACTS,
+    Cache,
+    caches_with,
+    is_of_profile,
     wanting,
 )
 from aim_artifacts.limits.eviction import Candidate, Evictables, effective_priority, has_claim, is_protected
@@ -23,7 +26,6 @@ from aim_domain import (
     DEFAULT_NAME,
     AIMArtifact,
     AIMService,
-    AIMTemplateCache,
     CacheMode,
     ResolvedConfig,
     RuntimeConfigSpec,
@@ -40,6 +42,7 @@ from aim_domain.parts import (
     ARTIFACTS,
     CLUSTER_RUNTIME_CONFIGS,
     NAMESPACES,
+    PROFILE_CACHES,
     SERVICES,
     TEMPLATE_CACHES,
 )
@@ -48,7 +51,7 @@ from controller_runtime import ClassifiedError, Lookup, OwnerReference, View, is
 from controller_runtime.core import PersistentVolumeClaim
 
 
-def is_demanded(cache: AIMTemplateCache, view: View, *, when_unknown: bool = True) -> bool:
+def is_demanded(cache: Cache, view: View, *, when_unknown: bool = True) -> bool:
     """Whether a live service uses the cache, or would.
 
     Args:
@@ -60,16 +63,24 @@ def is_demanded(cache: AIMTemplateCache, view: View, *, when_unknown: bool = Tru
     scope = cache.spec.template_scope
     scopes = [scope] if scope in {TemplateScope.NAMESPACE, TemplateScope.CLUSTER} else list(TemplateScope)
     names = [scoped(cache.namespace, wanting(cache.spec.template_name, one.value)) for one in scopes]
-    found = [view.select(SERVICES_BY_TEMPLATE, name) for name in names]
+    index = SERVICES_BY_PROFILE if is_of_profile(cache) else SERVICES_BY_TEMPLATE
+    found = [view.select(index, name) for name in names]
     return any(one.items for one in found) or (when_unknown and any(one.error for one in found))
 
 
 def is_wanted(artifact: AIMArtifact, view: View) -> bool:
     """Whether the artifact belongs to a demanded cache: one that lists it, or, before it does, that made it."""
-    listing = view.select(CACHES_BY_ARTIFACT, artifact.uid).items
-    maker = artifact.metadata.labels.get(labels.TEMPLATE_CACHE_NAME)
-    made = view.get(TEMPLATE_CACHES, artifact.namespace, maker).value if maker else None
-    return any(is_demanded(cache, view) for cache in (*listing, *([made] if made is not None else ())))
+    listing = caches_with(view, artifact.uid).items
+    return any(is_demanded(cache, view) for cache in (*listing, *_makers(artifact, view)))
+
+
+def _makers(artifact: AIMArtifact, view: View) -> Iterator[Cache]:
+    given, namespace = artifact.metadata.labels, artifact.namespace
+    of_template, of_profile = given.get(labels.TEMPLATE_CACHE_NAME), given.get(labels.PROFILE_CACHE_NAME)
+    if of_template and (cache := view.get(TEMPLATE_CACHES, namespace, of_template).value) is not None:
+        yield cache
+    if of_profile and (profile_cache := view.get(PROFILE_CACHES, namespace, of_profile).value) is not None:
+        yield profile_cache
 
 
 def _is_service(owner: OwnerReference) -> bool:
@@ -117,7 +128,7 @@ class Usage:
         return job.error is not None or (job.value is not None and not is_job_finished(job.value))
 
     def _is_wanted(self, candidate: Candidate) -> bool:
-        caches = self.view.select(CACHES_BY_ARTIFACT, candidate.uid)
+        caches = caches_with(self.view, candidate.uid)
         return caches.error is not None or any(is_demanded(cache, self.view) for cache in caches.items)
 
     def _mounted_in(self, namespace: str) -> frozenset[str]:

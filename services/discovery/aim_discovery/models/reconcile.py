@@ -15,7 +15,9 @@ from aim_discovery.models.expectation import (
 )
 from aim_discovery.models.inspection import Inspection, RetrySchedule, inspect_image
 from aim_discovery.own_schedule import on_own_schedule
+from aim_discovery.profiles.of_model import ImageSubject, ProfilesOfModel, derived_profiles_of, is_derived, profiles_of
 from aim_discovery.scopes import Model, ModelScope, Template, work_namespace
+from aim_discovery.settings import DiscoverySettings
 from aim_domain import (
     Hardware,
     ModelSourceType,
@@ -54,19 +56,27 @@ class ModelReconcile:
     """The decision about models of one scope.
 
     Attributes:
-        system_namespace: where cluster models find their Secrets (DI-070).
+        settings: with the namespace in which cluster models find their Secrets (DI-070).
     """
 
     scope: ModelScope
-    system_namespace: str
+    settings: DiscoverySettings
     schedule: RetrySchedule
 
     def __call__(self, model: Model, view: View, now: datetime) -> Plan:
         scope, spec = self.scope, model.spec
         config = resolve_config(view, model.namespace or None, spec.runtime_config_name)
+        if is_derived(model):
+            return self._derived(model, view, now, config)
+        profiles = profiles_of(ImageSubject(model, scope, config, self.settings, view), now)
         flags = discovery_flags(spec, config.spec)
         image = inspect_image(
-            model, flags, model.namespace or self.system_namespace, view, self.schedule, secrets=config.pull_secrets
+            model,
+            flags,
+            model.namespace or self.settings.system_namespace,
+            view,
+            self.schedule,
+            secrets=config.pull_secrets,
         )
         existing = view.select(scope.templates_by_model, scoped(model.namespace, model.name))
         desired = desired_templates(model.name, spec, flags, image.effective)
@@ -89,19 +99,47 @@ class ModelReconcile:
             stored_status=model.status.status,
             now=now,
             errors=(*namespace.errors, *model_errors(spec)),
+            extra=profiles.conditions,
             failure=view.failure,
         )
         children, conflicts = self._children(model, view, config, wanted)
         plan = assemble(
             evaluation,
-            status=_status(model, evaluation, image, config),
-            children=children,
+            status=_status(model, evaluation, image, config, profiles),
+            children=(*children, *profiles.children),
+            deletes=profiles.deletes,
             events=(*desired.warnings, *conflicts),
-            effects=image.effects if config.error is None else (),
+            effects=(*(image.effects if config.error is None else ()), *profiles.effects),
+            requeue_after=profiles.requeue_after,
         )
         # Without an effect under way nothing but the general retry would look again.
         scheduled = frozenset({ComponentName.IMAGE_METADATA}) if image.effects else frozenset()
         return on_own_schedule(plan, components, scheduled, view.failure or next(iter(namespace.errors), None))
+
+    def _derived(self, model: Model, view: View, now: datetime, config: ResolvedConfig) -> Plan:
+        """A model that is nothing but profiles derived from others: no image is read, no template made (PR-115)."""
+        profiles = derived_profiles_of(model, self.scope, config, view)
+        namespace = work_namespace(view, model.namespace)
+        components = (config.component(missing=self.scope.missing_config), profiles.component)
+        evaluation = evaluate(
+            self.scope.part.kind.model.components,
+            tuple(one for one in components if one is not None),
+            generation=model.metadata.generation,
+            stored=model.status.conditions,
+            stored_status=model.status.status,
+            now=now,
+            errors=(*namespace.errors, *model_errors(model.spec)),
+            failure=view.failure,
+        )
+        fields = {
+            "resolvedRuntimeConfig": config.reference_json(model.status.resolved_runtime_config),
+            **profiles.fields,
+        }
+        return assemble(
+            evaluation,
+            status=status_json(evaluation, fields),
+            children=profiles.children if namespace.usable else (),
+        )
 
     def _templates(
         self,
@@ -156,12 +194,15 @@ class ModelReconcile:
         )
 
 
-def _status(model: Model, evaluation: Evaluation, image: Inspection, config: ResolvedConfig) -> JsonObject:
+def _status(
+    model: Model, evaluation: Evaluation, image: Inspection, config: ResolvedConfig, profiles: ProfilesOfModel
+) -> JsonObject:
     kind = ModelSourceType.CUSTOM if model.spec.model_sources else ModelSourceType.IMAGE
     fields = {
         "sourceType": kind.value,
         "imageMetadata": None if image.status is None else to_json(image.status),
         "resolvedRuntimeConfig": config.reference_json(model.status.resolved_runtime_config),
+        **profiles.fields,
     }
     return status_json(evaluation, fields)
 

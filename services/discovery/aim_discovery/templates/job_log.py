@@ -59,11 +59,7 @@ class JobLogReader:
         Raises:
             EffectError: the log cannot be read; reason ``ResultUnreadable`` (DI-260).
         """
-        namespace, job = params.namespace, params.job
-        try:
-            log = await self._log(namespace, job)
-        except KubeError as error:
-            raise _unreadable(namespace, job, str(error)) from error
+        log = await read_succeeded_pod(self._kube, params.namespace, params.job)
         try:
             element = first_profile(log)
         except InvalidOutputError as fault:
@@ -72,12 +68,21 @@ class JobLogReader:
             return JobOutput(fault=f"the profile has more than {_LARGEST_ELEMENT} bytes")
         return JobOutput(element=element)
 
-    async def _log(self, namespace: str, job: str) -> str:
-        page = await self._kube.list(POD, namespace, label_selector=f"{labels.JOB_NAME}={job}")
+
+async def read_succeeded_pod(kube: KubeClient, namespace: str, job: str) -> str:
+    """The log of the pod with which a Job has succeeded.
+
+    Raises:
+        EffectError: it cannot be read; reason ``ResultUnreadable`` (DI-260).
+    """
+    try:
+        page = await kube.list(POD, namespace, label_selector=f"{labels.JOB_NAME}={job}")
         for pod in page.items:
             if (pod.get("status") or {}).get("phase") == PodPhase.SUCCEEDED:
-                return await self._kube.pod_log(namespace, pod["metadata"]["name"], CONTAINER, limit_bytes=_LARGEST_LOG)
-        raise _unreadable(namespace, job, "it has no succeeded pod")
+                return await kube.pod_log(namespace, pod["metadata"]["name"], CONTAINER, limit_bytes=_LARGEST_LOG)
+    except KubeError as error:
+        raise _unreadable(namespace, job, str(error)) from error
+    raise _unreadable(namespace, job, "it has no succeeded pod")
 
 
 def _unreadable(namespace: str, job: str, why: str) -> EffectError:

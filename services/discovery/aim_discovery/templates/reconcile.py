@@ -312,7 +312,7 @@ class _Pass:
         config = resolve_config(view, template.namespace or None, template.spec.runtime_config_name)
         resolution = resolve_model(template, by.scope, view)
         model = resolution.model
-        taint = _gpu_taint(view, config)
+        taint = gpu_taint_of(view, config)
         inputs = inputs_of(template, model, config, taint) if model is not None and model.spec.image else None
         limit = by.settings.max_discovery_jobs
         finding = discovery_of(
@@ -432,7 +432,7 @@ class _Pass:
         return status if result.profile is None else {**status, "profile": result.profile}
 
 
-def _gpu_taint(view: View, config: ResolvedConfig) -> str:
+def gpu_taint_of(view: View, config: ResolvedConfig) -> str:
     """Of the KaiwoConfig, also for cluster templates: their Jobs run on the same nodes (DI-390)."""
     return config.pods.gpu_taint or pod_defaults(oldest_config(view.all(KAIWO_CONFIGS).items)).gpu_taint
 

@@ -19,7 +19,12 @@ from aim_discovery.templates.discovery import DISCOVERED, FAILED, JOB_NOT_CREATE
 from aim_discovery.templates.job import MANAGED_BY
 from aim_domain import is_job_finished, labels
 from aim_domain.component_names import ComponentName
-from aim_domain.kinds import AIM_CLUSTER_SERVICE_TEMPLATE, AIM_SERVICE_TEMPLATE
+from aim_domain.kinds import (
+    AIM_CLUSTER_MODEL,
+    AIM_CLUSTER_SERVICE_TEMPLATE,
+    AIM_MODEL,
+    AIM_SERVICE_TEMPLATE,
+)
 from aim_domain.parts import CLUSTER_TEMPLATES, DISCOVERY_JOBS, TEMPLATES
 from controller_runtime import (
     Cache,
@@ -45,8 +50,10 @@ _LABELS: Final = {
     labels.APP_COMPONENT: labels.APP_COMPONENT_DISCOVERY,
     labels.APP_MANAGED_BY: MANAGED_BY,
 }
-_OWNERS: Final = frozenset({AIM_SERVICE_TEMPLATE.kind, AIM_CLUSTER_SERVICE_TEMPLATE.kind})
-_YES: Final = "yes"
+_OWNERS: Final = frozenset(
+    kind.kind for kind in (AIM_SERVICE_TEMPLATE, AIM_CLUSTER_SERVICE_TEMPLATE, AIM_MODEL, AIM_CLUSTER_MODEL)
+)
+OCCUPIED: Final = "yes"
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 _MODEL_CONDITIONS: Final = (ComponentName.MODEL.condition, ComponentName.CLUSTER_MODEL.condition)
 _INPUT_CONDITIONS: Final = tuple(
@@ -104,14 +111,14 @@ def joined(template: Template) -> datetime | None:
     return retry_due(template)
 
 
-ACTIVE_JOBS: Final = Index(DISCOVERY_JOBS, "occupies-slot", lambda job: [_YES] if occupies_slot(job) else [])
+ACTIVE_JOBS: Final = Index(DISCOVERY_JOBS, "occupies-slot", lambda job: [OCCUPIED] if occupies_slot(job) else [])
 WAIT_QUEUE: Final = WaitQueue(TEMPLATES, "discovery-line", joined)
 CLUSTER_WAIT_QUEUE: Final = WaitQueue(CLUSTER_TEMPLATES, "discovery-line", joined)
 
 
 def readings(cache: Cache) -> Readings:
     """How many discovery Jobs occupy a slot (FW-286)."""
-    return {"aim_discovery_jobs_active": [({}, float(len(cache.select(ACTIVE_JOBS, _YES))))]}
+    return {"aim_discovery_jobs_active": [({}, float(len(cache.select(ACTIVE_JOBS, OCCUPIED))))]}
 
 
 def place(limit: int) -> Quota:
@@ -120,7 +127,7 @@ def place(limit: int) -> Quota:
     Args:
         limit: on active discovery Jobs.
     """
-    return Quota(ACTIVE_JOBS, _YES, limit)
+    return Quota(ACTIVE_JOBS, OCCUPIED, limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +149,7 @@ class Slots:
     def of(cls, view: View, limit: int) -> "Slots":
         """Count the running Jobs."""
         view = view.untracked
-        active = view.select(ACTIVE_JOBS, _YES)
+        active = view.select(ACTIVE_JOBS, OCCUPIED)
         served = frozenset(owner.uid for job in active.items for owner in job.metadata.owner_references)
         free = 0 if active.error is not None else max(0, limit - len(active.items))
         return cls(view, free, served, active.error)

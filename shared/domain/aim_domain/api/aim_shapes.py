@@ -20,6 +20,7 @@ from controller_runtime import (
     QuantityText,
     Schema,
     StrMap,
+    Time,
 )
 from controller_runtime.core import EnvList
 
@@ -185,6 +186,19 @@ class Profile(ApiModel):
     """Metadata of the profile, such as engine and precision."""
     original_discovery_output: FreeJson = None
     """Output of the discovery, unmodified."""
+
+
+class DiscoveryState(ApiModel):
+    """Attempts to discover the profile."""
+
+    attempts: Int32 | None = None
+    """Number of attempts."""
+    last_attempt_time: Time | None = None
+    """When the last attempt started."""
+    last_failure_reason: Annotated[str | None, Schema(max_length=32_768)] = None
+    """Why the last attempt failed."""
+    spec_hash: str | None = None
+    """Hash of the inputs of these attempts."""
 
 
 class ResolvedReference(ApiModel):

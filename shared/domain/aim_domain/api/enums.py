@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from aim_domain.kind_names import GROUP, VERSION
+from aim_domain.kind_names import GROUP, NEWER_VERSION, VERSION
 from controller_runtime.api.enums import OpenEnum
 
 API_VERSION: Final = f"{GROUP}/{VERSION}"
+NEWER_API_VERSION: Final = f"{GROUP}/{NEWER_VERSION}"
+"""Of the profile kinds, which have no other (PR-001)."""
 
 
 class Metric(OpenEnum):
@@ -157,3 +159,66 @@ class AdapterState(OpenEnum):
     LOADING = "Loading"
     READY = "Ready"
     FAILED = "Failed"
+
+
+class MinimumType(OpenEnum):
+    """How far a profile has to be tuned at least."""
+
+    OPTIMIZED = "optimized"
+    GENERAL = "general"
+    PREVIEW = "preview"
+    UNOPTIMIZED = "unoptimized"
+    ANY = "any"
+
+
+class AutoSelection(OpenEnum):
+    """For which services a profile is selected that name no least type."""
+
+    OPTIMIZED = "optimized"
+    ANY = "any"
+
+
+class AcceleratorType(OpenEnum):
+    """What runs the engine."""
+
+    GPU = "gpu"
+    CPU = "cpu"
+
+
+class AcceleratorVendor(OpenEnum):
+    """Whose accelerator it is."""
+
+    AMD = "amd"
+    NVIDIA = "nvidia"
+
+
+class ProfileRole(OpenEnum):
+    """Whether a profile has weights of its own."""
+
+    BASE = "base"
+    DEPLOYABLE = "deployable"
+
+
+class ProfileOrigin(OpenEnum):
+    """How a profile came to be."""
+
+    DISCOVERED = "discovered"
+    DERIVED = "derived"
+    USER_AUTHORED = "user-authored"
+    GENERATED = "generated"
+
+
+class ModelScopeChoice(OpenEnum):
+    """Which of the two model kinds a reference means; `Auto` means the namespace's, else the cluster's."""
+
+    AUTO = "Auto"
+    NAMESPACE = "Namespace"
+    CLUSTER = "Cluster"
+
+
+class VersionPolicy(OpenEnum):
+    """Which versions of matching profiles a set takes."""
+
+    PINNED = "pinned"
+    LATEST = "latest"
+    ALL = "all"

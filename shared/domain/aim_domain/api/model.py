@@ -6,9 +6,10 @@ from typing import Annotated, ClassVar, Final
 
 from pydantic import Field
 
-from aim_domain.api.aim_shapes import CustomProfile, Hardware, ModelSource, ResolvedReference
+from aim_domain.api.aim_shapes import CustomProfile, DiscoveryState, Hardware, ModelSource, ResolvedReference
 from aim_domain.api.enums import API_VERSION, Metric, ModelSourceType, Precision, ProfileType
 from aim_domain.api.own import AGE, STATUS, Column, OwnResource
+from aim_domain.api.profile_shapes import DiscoveredProfiles, ManagedProfiles, ModelProfiles
 from aim_domain.component_names import ComponentName
 from controller_runtime import (
     DEFAULTED,
@@ -227,8 +228,8 @@ class AIMModelSpec(ApiModel):
     """Resources of the serving container."""
     image_metadata: ImageMetadata | None = None
     """Metadata that replaces the labels of the image."""
-    profiles: FreeObject | None = None
-    """Kept for the Go operator; this release serves no profiles, and reports the field."""
+    profiles: ModelProfiles | None = None
+    """Profiles that are derived from others, in place of an image."""
     profile_copy: FreeObject | None = None
     """Kept for the Go operator; an older spelling of profiles."""
     derived_from: FreeObject | None = None
@@ -258,6 +259,22 @@ class AIMModelStatus(ApiModel):
     """Effective metadata of the model."""
     source_type: ModelSourceType | None = None
     """Whether the model is an AIM image or a custom model."""
+    aim_id: str | None = None
+    """AIM id of the image."""
+    base_image: str | None = None
+    """Image that the image was built on."""
+    version: str | None = None
+    """Tag of the image."""
+    discovered_profiles: DiscoveredProfiles | None = None
+    """Profiles of the image."""
+    managed_profiles: ManagedProfiles | None = None
+    """Profiles of the model."""
+    discovery_cache_ref: ResolvedReference | None = None
+    """ConfigMap with the profiles of the image as they were read."""
+    profile_set_ref: ResolvedReference | None = None
+    """Profile set of a model that is derived from others."""
+    discovery: DiscoveryState | None = None
+    """Attempts to read the profiles of the image."""
 
 
 _COLUMNS: Final = (
@@ -277,6 +294,7 @@ class AIMModel(OwnResource):
         ComponentName.RUNTIME_CONFIG,
         ComponentName.IMAGE_METADATA,
         ComponentName.SERVICE_TEMPLATES,
+        ComponentName.MANAGED_PROFILES,
     )
 
     api_version: str = API_VERSION
@@ -295,6 +313,7 @@ class AIMClusterModel(OwnResource):
         ComponentName.RUNTIME_CONFIG,
         ComponentName.IMAGE_METADATA,
         ComponentName.CLUSTER_SERVICE_TEMPLATES,
+        ComponentName.MANAGED_PROFILES,
     )
 
     api_version: str = API_VERSION

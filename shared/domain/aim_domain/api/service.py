@@ -19,6 +19,7 @@ from aim_domain.api.enums import (
 )
 from aim_domain.api.own import AGE, STATUS, Column, OwnResource, Scale
 from aim_domain.api.pod_settings import DeploymentStrategy
+from aim_domain.api.profile_shapes import ProfileSelector, ServiceProfileOverrides
 from aim_domain.component_names import ComponentName
 from controller_runtime import (
     DEFAULTED,
@@ -26,7 +27,6 @@ from controller_runtime import (
     ApiModel,
     CelRule,
     Conditions,
-    FreeObject,
     Int32,
     Int64,
     Items,
@@ -243,10 +243,54 @@ _KEPT_WITHOUT_ROLLOUT: Final = tuple(
 )
 
 
+class ServiceProfileRef(ApiModel):
+    """Which profile the service uses."""
+
+    schema_info: ClassVar[Schema] = Schema(
+        rules=(
+            CelRule(  # CEL-70
+                "has(self.name) != has(self.selector)", "exactly one of name and selector is required"
+            ),
+            CelRule(  # CEL-71
+                "!has(self.selector) || !has(self.selector.role) || self.selector.role == 'deployable'",
+                "selector.role must be deployable: a service needs weights",
+                field_path=".selector",
+            ),
+        )
+    )
+
+    name: Annotated[str | None, Schema(min_length=1)] = None
+    """Name of an AIMProfile or AIMClusterProfile."""
+    selector: ProfileSelector | None = None
+    """Among which profiles one is selected; with spec.model among those of the model."""
+
+
+_PROFILE_ALONE: Final = (
+    CelRule(  # CEL-72
+        "!has(self.profile) || !has(self.template)",
+        "profile and template exclude each other",
+        field_path=".profile",
+    ),
+    CelRule(  # CEL-73
+        "!has(self.profileOverrides) || has(self.profile)",
+        "profileOverrides requires profile",
+        field_path=".profileOverrides",
+    ),
+    CelRule(  # CEL-74
+        "!has(self.profile) || !has(self.profile.selector) || has(self.model)"
+        " || has(self.profile.selector.aimId) || has(self.profile.selector.modelRef)",
+        "profile.selector requires aimId or modelRef, unless model is given",
+        field_path=".profile",
+    ),
+)
+
+
 class AIMServiceSpec(ApiModel):
     """Which model to serve, and how."""
 
-    schema_info: ClassVar[Schema] = Schema(rules=(_CACHING_KEPT, *_MODEL_GIVEN, *_KEPT_WITHOUT_ROLLOUT))
+    schema_info: ClassVar[Schema] = Schema(
+        rules=(_CACHING_KEPT, *_MODEL_GIVEN, *_KEPT_WITHOUT_ROLLOUT, *_PROFILE_ALONE)
+    )
 
     model: ServiceModel = ServiceModel()
     """The model to serve; immutable without a rollout."""
@@ -286,10 +330,10 @@ class AIMServiceSpec(ApiModel):
     """How pods are replaced when the service changes; Recreate needs no spare GPU."""
     rollout: Rollout | None = None
     """How a new version replaces the one that runs; by default all pods are replaced at once."""
-    profile: FreeObject | None = None
-    """Kept for the Go operator; this release serves no profiles, and reports the field."""
-    profile_overrides: FreeObject | None = None
-    """Kept for the Go operator; settings that override those of its profile."""
+    profile: ServiceProfileRef | None = None
+    """The profile to use; the service is served by a profile in place of a template."""
+    profile_overrides: ServiceProfileOverrides | None = None
+    """Settings that override those of the profile."""
     adapters: Annotated[Items[Adapter], Schema(max_items=64), list_map("name")] = ()
     """LoRA adapters, served beside the model under their own names."""
     adapter_mode: AdapterMode | None = None
@@ -308,10 +352,12 @@ class ServiceRoutingStatus(ApiModel):
 
 
 class ServiceCacheStatus(ApiModel):
-    """Template cache of the service."""
+    """Cache of the service."""
 
     template_cache_ref: ResolvedReference | None = None
     """Reference to the template cache."""
+    profile_cache_ref: ResolvedReference | None = None
+    """Reference to the profile cache."""
     retry_attempts: int | None = None
     """Number of retries of a failed cache."""
 
@@ -390,6 +436,8 @@ class AIMServiceStatus(ApiModel):
     """Effective model."""
     resolved_template: ResolvedReference | None = None
     """Effective service template."""
+    resolved_profile: ResolvedReference | None = None
+    """Effective profile."""
     routing: ServiceRoutingStatus | None = None
     """Observed state of the route."""
     cache: ServiceCacheStatus | None = None
@@ -409,6 +457,7 @@ class AIMService(OwnResource):
         STATUS,
         Column("Model", ".status.resolvedModel.name"),
         Column("Template", ".status.resolvedTemplate.name"),
+        Column("Profile", ".status.resolvedProfile.name", priority=1),
         Column("Replicas", ".status.runtime.replicas"),
         AGE,
     )
@@ -416,7 +465,9 @@ class AIMService(OwnResource):
         ComponentName.RUNTIME_CONFIG,
         ComponentName.MODEL,
         ComponentName.TEMPLATE,
+        ComponentName.PROFILE,
         ComponentName.CACHE,
+        ComponentName.PROFILE_CACHE,
         ComponentName.INFERENCE_SERVICE_PODS,
         ComponentName.INFERENCE_SERVICE,
         ComponentName.HTTP_ROUTE,

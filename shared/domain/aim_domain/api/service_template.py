@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Final
 
-from aim_domain.api.aim_shapes import CustomProfile, Hardware, ModelSource, Profile, ResolvedReference
+from aim_domain.api.aim_shapes import CustomProfile, DiscoveryState, Hardware, ModelSource, Profile, ResolvedReference
 from aim_domain.api.enums import API_VERSION, Metric, Precision, ProfileType
 from aim_domain.api.model import STANDARD_STATUS
 from aim_domain.api.own import AGE, STATUS, Column, OwnResource
@@ -15,12 +15,10 @@ from controller_runtime import (
     ApiModel,
     CelRule,
     Conditions,
-    Int32,
     Int64,
     Items,
     Schema,
     StatusValue,
-    Time,
     immutable,
 )
 from controller_runtime.core import EnvList, NodeAffinity, PullSecrets, ResourceRequirements
@@ -96,19 +94,6 @@ class AIMServiceTemplateSpec(TemplateSpec):
 
     caching: TemplateCaching | None = None
     """Settings of caching the weights ahead of use."""
-
-
-class DiscoveryState(ApiModel):
-    """Attempts to discover the profile."""
-
-    attempts: Int32 | None = None
-    """Number of attempts."""
-    last_attempt_time: Time | None = None
-    """When the last attempt started."""
-    last_failure_reason: Annotated[str | None, Schema(max_length=32_768)] = None
-    """Why the last attempt failed."""
-    spec_hash: str | None = None
-    """Hash of the inputs of these attempts."""
 
 
 class TemplateStatus(ApiModel):

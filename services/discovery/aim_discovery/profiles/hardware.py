@@ -1,0 +1,214 @@
+"""Which nodes have the accelerator of a profile, and how its pods are led there (PR-020 to PR-026)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict
+
+from aim_discovery.templates.gpu import Reach
+from aim_domain import (
+    UNPARTITIONED,
+    AcceleratorType,
+    AnyProfile,
+    GpuModel,
+    VramSource,
+    accelerator_of,
+    accelerator_summary,
+    canonical_model,
+    device_ids,
+    gpu_kinds,
+    gpu_resource,
+    labels,
+    taints_of,
+)
+from aim_domain.component_names import ComponentName
+from aim_domain.parts import NODES
+from controller_runtime import Category, ClassifiedError, Component, JsonObject, State, Summary, View, quantity
+from controller_runtime.core import Node
+
+AVAILABLE: Final = "HardwareAvailable"
+"""Type of the condition, and its reason where the hardware is there."""
+NOT_AVAILABLE: Final = "HardwareNotAvailable"
+UNSPECIFIED: Final = "NoAcceleratorSpecified"
+UNKNOWN: Final = "NodeListFailed"
+
+_SCHEME: Final = f"{labels.ACCELERATOR_PREFIX}partitioning-scheme."
+_WHOLE: Final = "DEFAULT"
+_PARTITIONED: Final = "partitioned"
+_MOST: Final = 5
+"""Nodes that a message names."""
+
+
+class AcceleratorNode(BaseModel):
+    """What a node says of one accelerator.
+
+    Attributes:
+        is_labelled: it has the label of the detector; otherwise a device id says what it has.
+        schemes: of its partitioning, in upper case; `DEFAULT` for none.
+        amounts: allocatable extended resources, as ``name=amount``.
+        taints: what keeps pods away that do not tolerate it.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    is_labelled: bool
+    schemes: tuple[str, ...] = ()
+    amounts: tuple[str, ...] = ()
+    taints: tuple[str, ...] = ()
+
+    def allocatable(self, resource: str) -> int | None:
+        """Its amount of a resource; ``None`` when it does not report the resource."""
+        for text in self.amounts:
+            name, _, amount = text.partition("=")
+            if name == resource:
+                parsed = quantity.parse_or_none(amount)
+                return None if parsed is None else int(parsed.value)
+        return None
+
+
+def _contributions(node: Node) -> Iterator[tuple[str, AcceleratorNode]]:
+    given = node.metadata.labels
+    labelled = {
+        key.removeprefix(labels.ACCELERATOR_PREFIX).upper()
+        for key in given
+        if key.startswith(labels.ACCELERATOR_PREFIX) and "." not in key.removeprefix(labels.ACCELERATOR_PREFIX)
+    }
+    schemes = tuple(sorted(key.removeprefix(_SCHEME).upper() for key in given if key.startswith(_SCHEME)))
+    amounts = tuple(sorted(f"{name}={amount}" for name, amount in node.status.allocatable.items() if "/" in name))
+    for model in sorted(labelled | {one.model.upper() for one in gpu_kinds(node) if not one.terms}):
+        is_labelled = model in labelled
+        yield (
+            model,
+            AcceleratorNode(
+                name=node.name, is_labelled=is_labelled, schemes=schemes, amounts=amounts, taints=taints_of(node)
+            ),
+        )
+
+
+ACCELERATORS: Final = Summary(NODES, "accelerators", AcceleratorNode, _contributions)
+"""The nodes by accelerator: by the labels of the detector, else by the device ids of GPUs (PR-020)."""
+
+
+@dataclass(frozen=True, slots=True)
+class HardwareMatch:
+    """Where a profile can run.
+
+    Attributes:
+        nodes: how many nodes have the hardware; ``None`` when none is asked for.
+        affinity: JSON of ``status.resolvedNodeAffinity``.
+    """
+
+    component: Component
+    nodes: int | None = None
+    affinity: JsonObject | None = None
+
+    @property
+    def is_there(self) -> bool:
+        """Whether pods of the profile find a node."""
+        return self.component.effective_state is State.READY
+
+
+def match_hardware(profile: AnyProfile, view: View, reach: Reach) -> HardwareMatch:
+    """Look for the accelerator among the nodes (PR-021 to PR-026).
+
+    Args:
+        reach: what the pods of services tolerate, and which models an autoscaler adds nodes for.
+    """
+    spec, kind = profile.spec, accelerator_of(profile)
+    wanted = (spec.accelerator_model or "").strip()
+    if kind is None or not wanted:
+        message = "the profile names no model of an accelerator: its pods go where their requests fit"
+        return HardwareMatch(Component(ComponentName.NODES, State.READY, UNSPECIFIED, message))
+    affinity = node_affinity(wanted, kind, spec.accelerator_partitioning_mode)
+    found, error = _nodes_with(wanted, view)
+    if error is not None:
+        message = f"the cluster's nodes are unknown: {error.message}"
+        fault = ClassifiedError(Category.INFRASTRUCTURE, UNKNOWN, message)
+        return HardwareMatch(Component(ComponentName.NODES, State.DEGRADED, errors=(fault,)), affinity=affinity)
+    obstacles = {one.name: _obstacle(one, profile, kind, reach) for one in found}
+    fitting = [name for name, obstacle in obstacles.items() if not obstacle]
+    if fitting:
+        message = f"{accelerator_summary(profile)} is in the cluster"
+        return HardwareMatch(Component(ComponentName.NODES, State.READY, AVAILABLE, message), len(fitting), affinity)
+    coming = reach.can_come(wanted, 0) if spec.accelerator_partitioning_mode == UNPARTITIONED else ""
+    if coming:
+        message = f"no node has GPU {coming} now; one is added when a pod waits for it (gpus.provisionable)"
+        return HardwareMatch(Component(ComponentName.NODES, State.READY, AVAILABLE, message), 0, affinity)
+    message = f"no node has {accelerator_summary(profile)}: {_why(wanted, obstacles)}"
+    return HardwareMatch(Component(ComponentName.NODES, State.NOT_AVAILABLE, NOT_AVAILABLE, message), 0, affinity)
+
+
+def _nodes_with(wanted: str, view: View) -> tuple[tuple[AcceleratorNode, ...], ClassifiedError | None]:
+    for name in dict.fromkeys((wanted.upper(), canonical_model(wanted))):
+        found = view.summary(ACCELERATORS, name)
+        if found.items or found.error is not None:
+            return found.items, found.error
+    return (), None
+
+
+def _obstacle(node: AcceleratorNode, profile: AnyProfile, kind: AcceleratorType, reach: Reach) -> str:
+    """Why the node does not fit; empty when it does."""
+    spec, mode = profile.spec, profile.spec.accelerator_partitioning_mode
+    if kind is AcceleratorType.GPU and not _is_partitioned_so(node, mode):
+        has = ", ".join(node.schemes).lower() or "no label of its partitioning"
+        return f"is not {mode} ({has})"
+    resource = "cpu" if kind is AcceleratorType.CPU else gpu_resource(spec)
+    has_amount = node.allocatable(resource)
+    if has_amount is not None and has_amount < (spec.accelerator_count or 0):
+        return f"has {has_amount} allocatable {resource}"
+    model = GpuModel(spec.accelerator_model or "", "", VramSource.UNKNOWN, taints=(node.taints,))
+    if node.taints and not reach.takes(model):
+        return f"has a taint that pods of services do not tolerate ({reach.obstacles((model,))})"
+    return ""
+
+
+def _is_partitioned_so(node: AcceleratorNode, mode: str) -> bool:
+    """A node that only a device id speaks for has whole GPUs, as far as anything says (PR-022)."""
+    wanted = mode.lower()
+    if not node.is_labelled:
+        return wanted == UNPARTITIONED
+    if wanted == UNPARTITIONED:
+        return _WHOLE in node.schemes
+    if wanted == _PARTITIONED:
+        return _WHOLE not in node.schemes
+    return mode.upper() in node.schemes
+
+
+def _why(wanted: str, obstacles: dict[str, str]) -> str:
+    if not obstacles:
+        label = f"{labels.ACCELERATOR_PREFIX}{wanted}"
+        return f"no node has the label {label}, nor a device id of {wanted}"
+    named = [f"node {name} {why}" for name, why in sorted(obstacles.items())[:_MOST]]
+    more = len(obstacles) - _MOST
+    return "; ".join(named) + (f"; and {more} more" if more > 0 else "")
+
+
+def node_affinity(wanted: str, kind: AcceleratorType, mode: str) -> JsonObject:
+    """Nodes by the labels of the detector, else, where that does not run, by device ids (PR-023, PR-024)."""
+    label = f"{labels.ACCELERATOR_PREFIX}{wanted}"
+    here = {"key": label, "operator": "Exists"}
+    terms = [[here, *([_partitioning(mode)] if kind is AcceleratorType.GPU else [])]]
+    ids = device_ids(wanted) if kind is AcceleratorType.GPU and mode.lower() == UNPARTITIONED else ()
+    if ids:
+        absent = {"key": label, "operator": "DoesNotExist"}
+        terms += [[{"key": key, "operator": "In", "values": list(ids)}, absent] for key in _DEVICE_KEYS]
+    return {
+        "requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [{"matchExpressions": expressions} for expressions in terms]
+        }
+    }
+
+
+_DEVICE_KEYS: Final = (labels.GPU_DEVICE_ID, labels.BETA_GPU_DEVICE_ID)
+
+
+def _partitioning(mode: str) -> JsonObject:
+    wanted = mode.lower()
+    whole = f"{_SCHEME}default"
+    if wanted == UNPARTITIONED:
+        return {"key": whole, "operator": "Exists"}
+    if wanted == _PARTITIONED:
+        return {"key": whole, "operator": "DoesNotExist"}
+    return {"key": f"{_SCHEME}{mode.upper()}", "operator": "Exists"}
