@@ -5,6 +5,7 @@ from typing import Any, Final
 import pytest
 from support.suite import SuiteApi
 
+from aim_domain.kind_names import SHARED
 from aim_domain.kinds import OWN_KINDS
 from controller_runtime import JsonObject
 
@@ -22,10 +23,27 @@ SPECS: Final[dict[str, JsonObject]] = {
     "AIMRuntimeConfig": {},
     "AIMClusterRuntimeConfig": {},
     "AIMClusterModelSource": {"filters": [{"image": "org/repo"}]},
+    "AIMProfile": {"image": "a/b:1"},
+    "AIMClusterProfile": {"image": "a/b:1"},
+    "AIMProfileSet": {"selector": {"aimId": "a"}, "versionPolicy": "all"},
+    "AIMClusterProfileSet": {"selector": {"aimId": "a"}, "versionPolicy": "all"},
+    "AIMProfileCache": {"profileName": "p", "profileScope": "Namespace"},
 }
-SHORT_NAMES: Final = frozenset(
-    ("aimsvc", "aimmdl", "aimclmdl", "aimtpl", "aimcltpl", "aimrc", "aimclrc", "aimclsrc", "aimart", "aimtc")
-)
+SHORT_NAMES: Final = {
+    "v1alpha1": {
+        "aimsvc",
+        "aimmdl",
+        "aimclmdl",
+        "aimtpl",
+        "aimcltpl",
+        "aimrc",
+        "aimclrc",
+        "aimclsrc",
+        "aimart",
+        "aimtc",
+    },
+    "v1alpha2": {"aimsvc", "aimmdl", "aimclmdl", "aimprf", "aimclprf", "aimprfset", "aimclprfset", "aimpc"},
+}
 READY: Final = {"type": "Ready", "status": "True", "reason": "Fine", "message": "m"}
 SINCE: Final = {"lastTransitionTime": "2026-01-01T00:00:00Z"}
 REFERENCE: Final = {"kind": "aim.eai.amd.com/v1alpha1/AIMModel", "namespace": "n", "uid": "u", "scope": "Namespace"}
@@ -34,12 +52,12 @@ REFERENCE: Final = {"kind": "aim.eai.amd.com/v1alpha1/AIMModel", "namespace": "n
 def path_of(kind: str) -> str:
     """Where objects of the kind are."""
     known = KINDS[kind]
-    return f"{GROUP}{'/namespaces/$ns' if known.namespaced else ''}/{known.plural}"
+    return f"/apis/{known.api_version}{'/namespaces/$ns' if known.namespaced else ''}/{known.plural}"
 
 
 async def made(api: SuiteApi, kind: str, **status: Any) -> str:
     """The path of a new object with a status."""
-    body = {"apiVersion": "aim.eai.amd.com/v1alpha1", "kind": kind, "metadata": {"name": "$ns-one"}}
+    body = {"apiVersion": KINDS[kind].api_version, "kind": kind, "metadata": {"name": "$ns-one"}}
     obj = await api.created(path_of(kind), body | {"spec": SPECS[kind]})
     path = f"{path_of(kind)}/{obj['metadata']['name']}"
     if status:
@@ -56,12 +74,18 @@ async def cells(api: SuiteApi, kind: str) -> dict[str, tuple[int, Any]]:
     return {column["name"]: (column["priority"], value) for column, value in named}
 
 
-@pytest.mark.spec("CC-S01", "RC-001")
-async def test_every_kind_has_its_short_name_and_is_in_the_category(api: SuiteApi) -> None:
-    resources = [one for one in (await api.get(GROUP)).body["resources"] if "/" not in one["name"]]
+@pytest.mark.spec("CC-S01", "PR-001", "RC-001")
+@pytest.mark.parametrize("version", SHORT_NAMES)
+async def test_every_kind_has_its_short_name_and_is_in_the_category(api: SuiteApi, version: str) -> None:
+    resources = [
+        one for one in (await api.get(f"/apis/aim.eai.amd.com/{version}")).body["resources"] if "/" not in one["name"]
+    ]
     ours = [one for one in resources if "aim" in one.get("categories", ())]
-    assert {one["kind"] for one in ours} == set(KINDS)
-    assert {name for one in ours for name in one["shortNames"]} == SHORT_NAMES
+    shared = {one.kind for one in SHARED}
+    assert {one["kind"] for one in ours} == {
+        name for name, kind in KINDS.items() if kind.version == version or name in shared
+    }
+    assert {name for one in ours for name in one["shortNames"]} == SHORT_NAMES[version]
     assert all("all" in one["categories"] for one in ours if one["kind"].endswith("RuntimeConfig"))
 
 
@@ -70,9 +94,9 @@ async def test_a_service_in_a_table(api: SuiteApi) -> None:
     resolved = {"resolvedModel": {"name": "m", **REFERENCE}, "resolvedTemplate": {"name": "t", **REFERENCE}}
     await made(api, "AIMService", status="Running", runtime={"replicas": "1"}, **resolved)
     found = await cells(api, "AIMService")
-    assert list(found) == ["Name", "Status", "Model", "Template", "Replicas", "Age"]
-    assert [value for _, value in found.values()][:5] == ["$ns-one", "Running", "m", "t", "1"]
-    assert {priority for priority, _ in found.values()} == {0}
+    assert list(found) == ["Name", "Status", "Model", "Template", "Profile", "Replicas", "Age"]
+    assert [value for _, value in found.values()][:4] == ["$ns-one", "Running", "m", "t"]
+    assert [name for name, (priority, _) in found.items() if priority] == ["Profile"]
 
 
 @pytest.mark.spec("CC-P12", "CC-S03")
@@ -144,7 +168,7 @@ async def test_spec_and_status_have_each_their_own_way_in(api: SuiteApi) -> None
 @pytest.mark.spec("CC-S33")
 @pytest.mark.parametrize("kind", KINDS)
 async def test_an_unknown_field_is_pruned(api: SuiteApi, kind: str) -> None:
-    body: JsonObject = {"apiVersion": "aim.eai.amd.com/v1alpha1", "kind": kind, "metadata": {"name": "$ns-one"}}
+    body: JsonObject = {"apiVersion": KINDS[kind].api_version, "kind": kind, "metadata": {"name": "$ns-one"}}
     body["spec"] = {**SPECS[kind], "foo": 1}
     loose = await api.post(path_of(kind), body, dryRun="All")
     assert loose.status == 201

@@ -23,14 +23,20 @@ from aim_domain.kinds import (
     AIM_ARTIFACT,
     AIM_CLUSTER_MODEL,
     AIM_CLUSTER_MODEL_SOURCE,
+    AIM_CLUSTER_PROFILE,
+    AIM_CLUSTER_PROFILE_SET,
     AIM_CLUSTER_RUNTIME_CONFIG,
     AIM_CLUSTER_SERVICE_TEMPLATE,
     AIM_MODEL,
+    AIM_PROFILE,
+    AIM_PROFILE_CACHE,
+    AIM_PROFILE_SET,
     AIM_RUNTIME_CONFIG,
     AIM_SERVICE,
     AIM_SERVICE_TEMPLATE,
     AIM_TEMPLATE_CACHE,
     INFERENCE_SERVICE,
+    OWN_KINDS,
     kind_of,
 )
 from controller_runtime import JsonObject, Kind, object_path
@@ -52,6 +58,11 @@ SPECS: Mapping[str, JsonObject] = {
     AIM_ARTIFACT.kind: {"sourceUri": "hf://a/b"},
     AIM_TEMPLATE_CACHE.kind: {"templateName": "t", "templateScope": "Namespace"},
     AIM_CLUSTER_MODEL_SOURCE.kind: source()["spec"],
+    AIM_PROFILE.kind: {"image": "a/b:1"},
+    AIM_CLUSTER_PROFILE.kind: {"image": "a/b:1"},
+    AIM_PROFILE_SET.kind: {"selector": {"aimId": "a"}, "versionPolicy": "all"},
+    AIM_CLUSTER_PROFILE_SET.kind: {"selector": {"aimId": "a"}, "versionPolicy": "all"},
+    AIM_PROFILE_CACHE.kind: {"profileName": "p", "profileScope": "Namespace"},
     AIM_RUNTIME_CONFIG.kind: {},
     AIM_CLUSTER_RUNTIME_CONFIG.kind: {},
 }
@@ -78,8 +89,7 @@ async def furnished(api: RawApi, writes: list[PlannedWrite]) -> AsyncIterator[Ra
     for namespace in sorted({str(write.body["metadata"].get("namespace", NAMESPACE)) for write in writes}):
         await api.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
     for name, spec in SPECS.items():
-        kind = kind_of("aim.eai.amd.com/v1alpha1", name)
-        assert kind is not None
+        kind = next(one for one in OWN_KINDS if one.kind == name)
         obj = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": where(kind), "spec": spec}
         reply = await api.apply(address(kind), obj, "aim-test")
         assert reply.status in (200, 201), reply.body

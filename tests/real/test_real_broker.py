@@ -46,6 +46,12 @@ UNSEEN: Final = {
     "configmaps-custom-profile",
     "configmaps-service-plan",
     "events-templates",
+    "aimprofiles",
+    "aimclusterprofiles",
+    "aimprofilesets",
+    "aimclusterprofilesets",
+    "aimprofilecaches",
+    "configmaps-profile-catalogue",
 }
 """Parts of which the run has no object."""
 

@@ -19,6 +19,7 @@ from aim_domain.parts import (
     KAIWO_CONFIGS,
     NAMESPACE_CONFIGS,
     NAMESPACES,
+    PROFILE_CACHES,
     RUNTIME_CONFIGS,
     TEMPLATE_CACHES,
 )
@@ -34,7 +35,15 @@ from controller_runtime.telemetry.metrics import Metrics
 
 OTHERS = ServiceDefinition(
     "others",
-    publishes=(RUNTIME_CONFIGS, CLUSTER_RUNTIME_CONFIGS, NAMESPACE_CONFIGS, KAIWO_CONFIGS, NAMESPACES, TEMPLATE_CACHES),
+    publishes=(
+        RUNTIME_CONFIGS,
+        CLUSTER_RUNTIME_CONFIGS,
+        NAMESPACE_CONFIGS,
+        KAIWO_CONFIGS,
+        NAMESPACES,
+        TEMPLATE_CACHES,
+        PROFILE_CACHES,
+    ),
     consumes=(FACTS,),
     governs_streams=True,
 )
@@ -107,6 +116,10 @@ _PUBLISHED = [
     "aimclustermodels",
     "aimservicetemplates",
     "aimclusterservicetemplates",
+    "aimprofiles",
+    "aimclusterprofiles",
+    "aimprofilesets",
+    "aimclusterprofilesets",
     "jobs",
     "pods",
     "nodes",
@@ -114,7 +127,7 @@ _PUBLISHED = [
 ]
 _PERMITTED: dict[str, set[str]] = {
     **{name: {"get", "list", "watch"} for name in _PUBLISHED},
-    **{f"{name}/status": {"get", "patch", "apply"} for name in _PUBLISHED[:4]},
+    **{f"{name}/status": {"get", "patch", "apply"} for name in _PUBLISHED[:8]},
     "events": {"create", "patch", "list"},
     "leases": {"get", "create", "update"},
     "secrets": {"get"},
@@ -128,6 +141,11 @@ _WRITTEN = {
     "jobs": {"create", "delete"},
     "configmaps": {"create", "patch", "apply", "delete"},
     "aimtemplatecaches": {"get", "create"},
+    "aimprofiles": {"create", "patch", "apply", "delete"},
+    "aimclusterprofiles": {"create", "patch", "apply", "delete"},
+    "aimprofilesets": {"create", "patch", "apply"},
+    "aimclusterprofilesets": {"create", "patch", "apply"},
+    "aimprofilecaches": {"get", "create"},
 }
 """The row of discovery in FW-301; a namespace is read once, to know the cluster."""
 

@@ -26,7 +26,11 @@ _OWNERS: Final[Mapping[str, set[str]]] = {
     "AIMClusterServiceTemplate": {"AIMClusterModel"},
     "PersistentVolumeClaim": {"AIMArtifact"},
     "RoleBinding": {_NOBODY},
-    "ConfigMap": {"AIMService", "AIMServiceTemplate", "AIMClusterServiceTemplate"},
+    "ConfigMap": {"AIMService", "AIMServiceTemplate", "AIMClusterServiceTemplate", "AIMModel", "AIMClusterModel"},
+    "AIMProfile": {"AIMModel", "AIMProfileSet", "AIMService"},
+    "AIMClusterProfile": {"AIMClusterModel", "AIMClusterProfileSet"},
+    "AIMProfileSet": {"AIMModel"},
+    "AIMClusterProfileSet": {"AIMClusterModel"},
 }
 """Who may control a child of a kind, as far as that follows from the kind alone."""
 
@@ -58,13 +62,18 @@ def _allowed(body: JsonObject) -> set[str]:
     kind, spec, labels = body["kind"], body.get("spec") or {}, body["metadata"].get("labels") or {}
     if kind == "AIMTemplateCache":
         return {"AIMService"} if spec.get("mode") == "Dedicated" else {_NOBODY, "AIMServiceTemplate"}
+    if kind == "AIMProfileCache":
+        return {"AIMService"} if spec.get("mode") == "Dedicated" else {_NOBODY, "AIMProfile"}
     if kind == "AIMArtifact":
         of_service = body["spec"].get("type") in {"adapter", "adapterDisk"}
-        return {"AIMService"} if of_service else {_NOBODY, "AIMTemplateCache"}
+        return {"AIMService"} if of_service else {_NOBODY, "AIMTemplateCache", "AIMProfileCache"}
     if kind == "AIMServiceTemplate":
         return {_NOBODY} if labels.get(f"{_OWN}origin") == "derived" else {"AIMModel"}
     if kind == "Job":
         of_artifact = labels.get(f"{_OWN}cache.type") == "artifact"
+        of_model = f"{_OWN}discovery-target" in labels
+        if of_model:
+            return {"AIMModel", "AIMClusterModel"}
         return {"AIMArtifact"} if of_artifact else {"AIMServiceTemplate", "AIMClusterServiceTemplate"}
     return _OWNERS[kind]
 

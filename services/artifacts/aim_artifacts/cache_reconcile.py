@@ -70,6 +70,7 @@ from controller_runtime import (
     EventType,
     JsonObject,
     Lookup,
+    Observability,
     ParentCondition,
     Patch,
     Plan,
@@ -177,7 +178,9 @@ def _resolve_profile(cache: AIMProfileCache, view: View) -> ResolvedTemplate:
         message = f"{what} does not exist; create it or delete the cache"
         missing = ClassifiedError(Category.MISSING_UPSTREAM, "ProfileNotFound", message)
         component = Component(ComponentName.PROFILE, State.FAILED, missing.reason, message, (missing,))
-    said = condition(PROFILE_FOUND, profile is not None, component.effective_reason, component.effective_message)
+    reason, message = component.effective_reason, component.effective_message
+    # `ProfileReady` has the same Event.
+    said = condition(PROFILE_FOUND, profile is not None, reason, message, Observability.SILENT)
     return ResolvedTemplate(None, component, profile, (said,))
 
 

@@ -87,6 +87,8 @@ def uses_profile(service: AIMService) -> bool:
 def pipeline_errors(service: AIMService) -> tuple[ClassifiedError, ...]:
     """What a service says that its way of being served has no place for (PR-011)."""
     spec, annotation = service.spec, labels.ANNOTATION_PIPELINE
+    # With it, what is said of profiles is ignored as it asks.
+    by_annotation = service.metadata.annotations.get(annotation) == PIPELINE_TEMPLATE
 
     def problems() -> Iterator[str]:
         if uses_profile(service):
@@ -95,9 +97,23 @@ def pipeline_errors(service: AIMService) -> tuple[ClassifiedError, ...]:
             if spec.overrides is not None:
                 yield "spec.overrides is of templates; use spec.profileOverrides with a profile"
             if spec.template is not None:
-                yield f"spec.template has no effect with annotation {annotation}; remove one of them"
+                remedy = f"remove one, or set annotation {annotation}={PIPELINE_TEMPLATE}"
+                yield f"spec.template and {_how(spec, annotation)} exclude each other; {remedy}"
+            selector = spec.profile.selector if spec.profile is not None else None
+            named = spec.model.name or spec.model.image or spec.model.custom
+            if selector is not None and not named and selector.aim_id is None and selector.model_ref is None:
+                yield "spec.profile.selector says neither aimId nor modelRef, and there is no spec.model; set one"
+        elif spec.profile_overrides is not None and not by_annotation:
+            yield "spec.profileOverrides needs a profile; set spec.profile or remove it"
 
     return _errors(problems())
+
+
+def _how(spec: AIMServiceSpec, annotation: str) -> str:
+    """What of a service asks for a profile."""
+    if spec.profile is None:
+        return f"annotation {annotation}"
+    return "spec.profile.name" if spec.profile.name else "spec.profile.selector"
 
 
 def service_errors(spec: AIMServiceSpec) -> tuple[ClassifiedError, ...]:

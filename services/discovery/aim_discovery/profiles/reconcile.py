@@ -45,6 +45,7 @@ from controller_runtime import (
     EventType,
     JsonObject,
     Lookup,
+    Observability,
     OwnerReference,
     Part,
     Plan,
@@ -159,13 +160,17 @@ CLUSTER_PROFILE: Final = ProfileReconcile("cluster-profile", CLUSTER_PROFILES)
 
 def _available(match: HardwareMatch) -> Desired:
     component = match.component
-    return condition(AVAILABLE, match.is_there, component.effective_reason, component.effective_message)
+    # `NodesReady` has the same Event.
+    reason, message = component.effective_reason, component.effective_message
+    return condition(AVAILABLE, match.is_there, reason, message, Observability.SILENT)
 
 
 def _deployable(profile: AnyProfile) -> Desired:
     if role_of(profile) is ProfileRole.DEPLOYABLE:
-        return condition(DEPLOYABLE, True, DEPLOYABLE, "the profile has weights: services can use it")
-    return condition(DEPLOYABLE, False, BASE, "the profile has no weights: others are derived from it")
+        message = "the profile has weights: services can use it"
+        return condition(DEPLOYABLE, True, DEPLOYABLE, message, Observability.SILENT)
+    message = "the profile has no weights: others are derived from it"
+    return condition(DEPLOYABLE, False, BASE, message, Observability.SILENT)
 
 
 def _fields(profile: AnyProfile, match: HardwareMatch, provenance: Provenance) -> JsonObject:

@@ -265,32 +265,10 @@ class ServiceProfileRef(ApiModel):
     """Among which profiles one is selected; with spec.model among those of the model."""
 
 
-_PROFILE_ALONE: Final = (
-    CelRule(  # CEL-72
-        "!has(self.profile) || !has(self.template)",
-        "profile and template exclude each other",
-        field_path=".profile",
-    ),
-    CelRule(  # CEL-73
-        "!has(self.profileOverrides) || has(self.profile)",
-        "profileOverrides requires profile",
-        field_path=".profileOverrides",
-    ),
-    CelRule(  # CEL-74
-        "!has(self.profile) || !has(self.profile.selector) || has(self.model)"
-        " || has(self.profile.selector.aimId) || has(self.profile.selector.modelRef)",
-        "profile.selector requires aimId or modelRef, unless model is given",
-        field_path=".profile",
-    ),
-)
-
-
 class AIMServiceSpec(ApiModel):
     """Which model to serve, and how."""
 
-    schema_info: ClassVar[Schema] = Schema(
-        rules=(_CACHING_KEPT, *_MODEL_GIVEN, *_KEPT_WITHOUT_ROLLOUT, *_PROFILE_ALONE)
-    )
+    schema_info: ClassVar[Schema] = Schema(rules=(_CACHING_KEPT, *_MODEL_GIVEN, *_KEPT_WITHOUT_ROLLOUT))
 
     model: ServiceModel = ServiceModel()
     """The model to serve; immutable without a rollout."""

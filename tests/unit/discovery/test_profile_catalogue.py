@@ -1,0 +1,175 @@
+"""The profiles of an image as files: listed by a shell, kept in a ConfigMap, understood (docs/spec/profiles.md)."""
+
+import base64
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from support.builders import make
+
+from aim_discovery.profiles.catalogue import (
+    LARGEST,
+    SCRIPT,
+    CatalogueError,
+    catalogue_of,
+    config_map_data,
+    parse_log,
+)
+from aim_domain.kinds import CONFIG_MAP
+from controller_runtime.core import ConfigMap
+
+METADATA = {
+    "engine": "vllm",
+    "accelerator_model": "MI300X",
+    "accelerator_count": 1,
+    "metric": "latency",
+    "precision": "fp8",
+}
+
+
+def file(**content: Any) -> str:
+    return yaml.safe_dump({"model_id": "org/model", "metadata": METADATA, **content})
+
+
+def kept(files: dict[str, str], aim_id: str = "org/model") -> ConfigMap:
+    data = {f"profiles.{path.replace('/', '__')}": text for path, text in files.items()}
+    data["metadata.json"] = f'{{"aimId":"{aim_id}","baseImage":"x/base:1.2","sourceImage":"a/b:1"}}'
+    return ConfigMap.model_validate({**make(CONFIG_MAP, "c"), "data": data})
+
+
+@pytest.mark.spec("PR-091", "PR-094")
+def test_the_script_lists_the_files_of_a_model_and_the_general_ones(tmp_path: Path) -> None:
+    for path in ("org/model/a.yaml", "org/model/deep/b.yaml", "org/model/note.txt", "general/c.yaml", "other/d.yaml"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(f"text of {path}\n'quoted' $HOME", encoding="utf-8")
+    env = {
+        "PATH": os.environ["PATH"],
+        "AIM_PROFILES": str(tmp_path),
+        "AIM_ID": "org/model",
+        "AIM_BASE_IMAGE_REF": "x/base:1",
+    }
+    ran = subprocess.run(["sh", "-c", SCRIPT], env=env, capture_output=True, text=True, check=True)
+    printed = parse_log(f"noise of the image\n{ran.stdout}")
+    assert sorted(printed.files) == ["general/c.yaml", "org/model/a.yaml", "org/model/deep/b.yaml"]
+    assert printed.files["org/model/a.yaml"] == "text of org/model/a.yaml\n'quoted' $HOME"
+    assert (printed.aim_id, printed.base_image) == ("org/model", "x/base:1")
+    bare = subprocess.run(
+        ["sh", "-c", SCRIPT], env={"PATH": os.environ["PATH"], "AIM_PROFILES": str(tmp_path / "none")},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    empty = parse_log(bare.stdout)
+    assert (empty.files, empty.aim_id, empty.base_image) == ({}, "", "")
+    data = config_map_data(printed, "a/b:1", "hash")
+    assert sorted(data) == [
+        "metadata.json",
+        "profiles.general__c.yaml",
+        "profiles.org__model__a.yaml",
+        "profiles.org__model__deep__b.yaml",
+    ]
+
+
+@pytest.mark.spec("PR-094")
+@pytest.mark.parametrize(
+    ("log", "why"),
+    [
+        ("", "not complete"),
+        ("AIM-PROFILE a.yaml eA==\n", "not complete"),
+        ("AIM-PROFILE a.yaml ???\nAIM-END\n", "cannot be decoded"),
+        (f"AIM-PROFILE a.yaml {base64.b64encode(b'x' * (LARGEST + 1)).decode()}\nAIM-END\n", "more than"),
+    ],
+)
+def test_what_is_no_catalogue_is_not_kept(log: str, why: str) -> None:
+    with pytest.raises(CatalogueError, match=why):
+        parse_log(log)
+
+
+@pytest.mark.spec("PR-093")
+def test_a_file_is_a_profile_with_weights_or_without() -> None:
+    found = catalogue_of(
+        kept(
+            {
+                "org/model/own.yaml": file(
+                    aim_id="org/other",
+                    engine_args={"x": None, 1: 2},
+                    env_vars={"A": 1, "B": True},
+                    metadata={**METADATA, "primary": True, "type": "preview", "features": ["adapters"]},
+                ),
+                "org/model/older.yaml": file(metadata={"gpu": "MI325X", "gpu_count": 2, "precision": "FP8"}),
+                "org/model/base.yaml": yaml.safe_dump({"metadata": METADATA}),
+            }
+        )
+    )
+    base, older, own = found.entries
+    assert own.spec == {
+        "acceleratorModel": "MI300X",
+        "acceleratorCount": 1,
+        "acceleratorType": "gpu",
+        "profileId": "own",
+        "engine": "vllm",
+        "metric": "latency",
+        "precision": "fp8",
+        "type": "preview",
+        "features": ["adapters"],
+        "engineArgs": {"x": None, "1": 2},
+        "engineEnv": {"A": "1", "B": "true"},
+        "aimId": "org/other",
+        "modelId": "org/model",
+        "modelSources": [{"modelId": "org/model", "sourceUri": "hf://org/model"}],
+    }
+    assert (own.is_primary, older.is_primary) == (True, None)
+    assert (older.spec["acceleratorModel"], older.spec["acceleratorCount"], older.spec["precision"]) == (
+        "MI325X",
+        2,
+        "fp8",
+    )
+    assert older.spec["aimId"] == "org/model", "the image's"
+    assert not {"aimId", "modelSources"} & base.spec.keys()
+    assert (found.aim_id, found.base_image, found.image) == ("org/model", "x/base:1.2", "a/b:1")
+
+
+@pytest.mark.spec("PR-093")
+def test_general_files_count_where_the_image_has_no_others() -> None:
+    files = {"general/g.yaml": file(), "org/model/own.yaml": file()}
+    assert [one.profile_id for one in catalogue_of(kept(files)).entries] == ["own"]
+    assert [one.profile_id for one in catalogue_of(kept(files, aim_id="")).entries] == ["g", "own"]
+    assert [one.profile_id for one in catalogue_of(kept({"general/g.yaml": file()})).entries] == ["g"]
+
+
+@pytest.mark.spec("PR-093")
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("{", "is no YAML"),
+        ("- a", "has no metadata"),
+        ("metadata: 7", "has no metadata"),
+        (file(model_id="../../etc"), "is no organisation/name"),
+        (file(engine_args=[1]), "is no mapping"),
+        (file(metadata={**METADATA, "accelerator_model": "MI 300"}), "is no name of a label"),
+        (file(metadata={**METADATA, "accelerator_count": -1}), "is no number of accelerators"),
+        (file(metadata={**METADATA, "accelerator_count": True}), "is no number of accelerators"),
+    ],
+)
+def test_a_file_that_is_no_profile_is_named_and_left_out(text: str, why: str) -> None:
+    found = catalogue_of(kept({"org/model/bad.yaml": text, "org/model/good.yaml": file()}))
+    assert [one.profile_id for one in found.entries] == ["good"]
+    (problem,) = found.problems
+    assert problem.startswith("bad: ")
+    assert why in problem
+
+
+@pytest.mark.spec("PR-093")
+def test_words_that_the_api_does_not_know_are_left_out() -> None:
+    odd = {**METADATA, "metric": "joy", "precision": "auto", "type": 7, "accelerator_type": "tpu", "features": "x"}
+    (entry,) = catalogue_of(kept({"org/model/odd.yaml": file(metadata=odd)})).entries
+    assert not {"metric", "precision", "type"} & entry.spec.keys()
+    assert entry.spec["acceleratorType"] == "gpu"
+
+
+@pytest.mark.spec("PR-112")
+@pytest.mark.parametrize("data", [{}, {"metadata.json": "{"}, {"metadata.json": "[]"}, {"other": "x"}])
+def test_a_config_map_that_is_no_catalogue_says_why(data: dict[str, str]) -> None:
+    with pytest.raises(CatalogueError):
+        catalogue_of(ConfigMap.model_validate({**make(CONFIG_MAP, "c"), "data": data}))
