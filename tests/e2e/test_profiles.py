@@ -195,3 +195,31 @@ async def test_a_profile_that_a_person_wrote_serves_and_a_running_service_outliv
     assert status_of(lost) == "Degraded"
     assert await workload(platform, team)
     await platform.api.delete(path)
+
+
+@pytest.mark.spec("PR-010", "PR-013", "PR-053", "PR-080")
+async def test_a_service_moves_to_a_profile_and_back_and_shares_its_weights(platform: Platform) -> None:
+    team = "moving"
+    await platform.namespace(team)
+    await model(platform, team)
+    path = await platform.service(team, "chat", model={"name": "qwen"})
+    before = await platform.running(path)
+    former = (await workload(platform, team))["metadata"]
+    asked = {"aim.eai.amd.com/dry-run": "plan", **PIPELINE}
+    await platform.api.merge(path, {"metadata": {"annotations": asked}})
+    plan = f"/api/v1/namespaces/{team}/configmaps/chat-plan"
+    await platform.until(plan, lambda one: "create AIMProfileCache" in one.get("data", {}).get("plan", ""))
+    assert (await workload(platform, team))["metadata"]["generation"] == former["generation"], "only planned"
+    await platform.api.merge(path, {"metadata": {"annotations": {"aim.eai.amd.com/dry-run": None}}})
+    moved = await platform.until(path, lambda one: "resolvedProfile" in one["status"] and status_of(one) == "Running")
+    assert "resolvedTemplate" not in moved["status"]
+    now = (await workload(platform, team))["metadata"]
+    assert (now["name"], now["uid"]) == (former["name"], former["uid"]), "its address stays"
+    assert moved["status"]["routing"] == before["status"]["routing"]
+    await platform.api.merge(path, {"metadata": {"annotations": {"aim.eai.amd.com/reconciler-pipeline": "template"}}})
+    back = await platform.until(path, lambda one: "resolvedTemplate" in one["status"] and status_of(one) == "Running")
+    assert "resolvedProfile" not in back["status"]
+    artifacts = (await platform.api.get(f"{OWN}/namespaces/{team}/aimartifacts")).body["items"]
+    sources = [one["spec"]["sourceUri"] for one in artifacts]
+    assert len(sources) == len(set(sources)), "a template and a profile with one source share its download"
+    await platform.api.delete(path)

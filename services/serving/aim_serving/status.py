@@ -62,12 +62,16 @@ def references_json(
     before = service.status
     config_reference = {"resolvedRuntimeConfig": config.reference_json(before.resolved_runtime_config)}
     if not uses_profile(service):
+        found_template = _reference(template, before.resolved_template)
         return {
             **config_reference,
             "resolvedModel": _reference(model, before.resolved_model),
-            "resolvedTemplate": _reference(template, before.resolved_template),
+            "resolvedTemplate": found_template,
+            # Until there is a template, it can go back to what it had.
+            "resolvedProfile": None if found_template else _former(before.resolved_profile),
         }
     found = profile if template is not None else None
+    found_profile = _reference(found, before.resolved_profile)
     by_id = {"name": profile.spec.model_id} if profile is not None and profile.spec.model_id else None
     of_model = bool(service.spec.model.name or service.spec.model.image)
     return {
@@ -75,7 +79,8 @@ def references_json(
         "resolvedModel": _reference(model, before.resolved_model)
         if of_model
         else by_id or _former(before.resolved_model),
-        "resolvedProfile": _reference(found, before.resolved_profile),
+        "resolvedProfile": found_profile,
+        "resolvedTemplate": None if found_profile else _former(before.resolved_template),
     }
 
 

@@ -349,15 +349,21 @@ def test_what_an_engine_is_given_is_part_of_its_version() -> None:
 def test_a_service_that_moves_keeps_its_workload_until_the_weights_are_there() -> None:
     former = workload(service())
     former["metadata"]["labels"] = {labels.TEMPLATE: "fast"}
-    waiting = decided(
-        profile(), former, of=service(status={"resolvedTemplate": {"name": "fast", "scope": "Namespace"}})
-    )
+    by_template = service(status={"resolvedTemplate": {"name": "fast", "scope": "Namespace"}})
+    waiting = decided(profile(), former, of=by_template)
     made = children_of(waiting, "InferenceService")
     assert [one["metadata"]["name"] for one in made] in ([], [former["metadata"]["name"]])
     moved = served(decided(profile(), cache(), former))
     assert moved["metadata"]["name"] == former["metadata"]["name"]
     assert waiting.status is not None
     assert "resolvedTemplate" not in waiting.status
+    undecided = decided(former, of=by_template)
+    assert undecided.status is not None
+    assert undecided.status["resolvedTemplate"]["name"] == "fast", "it can go back"
+    back = service({labels.ANNOTATION_PIPELINE: "template"}, status=bound(), model={"name": "qwen"})
+    returning = decided(former, of=back)
+    assert returning.status is not None
+    assert returning.status["resolvedProfile"]["name"] == "fast"
 
 
 @pytest.mark.spec("PR-053")

@@ -68,6 +68,11 @@ class Outcome:
     warnings: tuple[str, ...] = ()
 
     @property
+    def by_profile(self) -> bool:
+        """Whether a profile was chosen, and no template."""
+        return self.chosen.startswith(("AIMProfile ", "AIMClusterProfile "))
+
+    @property
     def bad(self) -> bool:
         """Whether it would not come to run for a reason that is known now."""
         hurt = weight_of(self.state) >= Weight.HURT and not self.unknown
@@ -83,7 +88,8 @@ class Outcome:
             "would": self.verb,
             "refused": self.refused,
             "state": "" if self.unknown else self.state,
-            "template": self.chosen,
+            "template": "" if self.by_profile else self.chosen,
+            "profile": self.chosen if self.by_profile else "",
             "rejected": [{"template": name, "reason": why} for name, why in self.rejected],
             "gpus": self.gpus,
             "fits": self.fits,
@@ -352,7 +358,7 @@ def _lines(one: Outcome) -> Iterator[str]:
         yield f"{'because':10}{one.because}"
         yield f"{'do':10}{one.remedy}"
     if one.chosen:
-        yield f"{'template':10}{one.chosen}"
+        yield f"{'profile' if one.by_profile else 'template':10}{one.chosen}"
     for name, reason in one.rejected:
         yield f"{'rejected':10}{name}: {reason}"
     if one.gpus:

@@ -147,12 +147,9 @@ def as_template(profile: AnyProfile) -> AIMServiceTemplate:
     hardware = _hardware(profile)
     sources = [to_json(source) for source in spec.model_sources]
     caching = spec.caching.env if isinstance(spec, AIMProfileSpec) and spec.caching is not None else ()
-    metadata: JsonObject = {
-        "engine": spec.engine,
-        "metric": spec.metric,
-        "precision": spec.precision,
-        "type": spec.type,
-    }
+    said = {"engine": spec.engine, "metric": spec.metric, "precision": spec.precision, "type": spec.type}
+    gpu = {"gpu": spec.accelerator_model, "gpuCount": spec.accelerator_count} if _has_gpu(profile) else {}
+    metadata: JsonObject = {name: value for name, value in {**said, **gpu}.items() if value is not None}
     body: JsonObject = {
         "apiVersion": profile.api_version,
         "kind": profile.kind,
@@ -184,12 +181,16 @@ def as_template(profile: AnyProfile) -> AIMServiceTemplate:
                 else None,
                 "profile": {
                     "engine_args": spec.engine_args or {},
-                    "metadata": {name: str(value) for name, value in metadata.items() if value is not None},
+                    "metadata": metadata,
                 },
             }
         ),
     }
     return AIMServiceTemplate.model_validate(body)
+
+
+def _has_gpu(profile: AnyProfile) -> bool:
+    return accelerator_of(profile) is not AcceleratorType.CPU
 
 
 def _hardware(profile: AnyProfile) -> JsonObject | None:
