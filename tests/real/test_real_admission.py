@@ -70,6 +70,24 @@ def entry(**spec: Any) -> tuple[str, JsonObject]:
     return of_model(customTemplates=[whole | {"profile": {"metric": "latency", "precision": "fp8"}}])
 
 
+def profile(**spec: Any) -> tuple[str, JsonObject]:
+    return "AIMProfile", {"image": IMAGE, "aimId": "a", "modelSources": [WEIGHTS], **spec}
+
+
+def derived(**overrides: Any) -> tuple[str, JsonObject]:
+    return "AIMProfileSet", {"selector": {"aimId": "a"}, "versionPolicy": "all", "overrides": overrides}
+
+
+def derived_model(**overrides: Any) -> tuple[str, JsonObject]:
+    return "AIMModel", {
+        "profiles": {"derivedFrom": {"selector": {"aimId": "a"}}, "versionPolicy": "all", "overrides": overrides}
+    }
+
+
+def laid_over(**overrides: Any) -> tuple[str, JsonObject]:
+    return "AIMService", {"profile": {"name": "p"}, "profileOverrides": overrides}
+
+
 FOREIGN_WEIGHTS: Final = {**WEIGHTS, "sourceUri": "hf://others/a"}
 PROTECTION: Final = "aim-engine-artifact-protection"
 REFUSED: Final = [
@@ -100,6 +118,27 @@ REFUSED: Final = [
     (("AIMRuntimeConfig", {"env": BAD_ENV}), "variable LD_PRELOAD"),
     (profiled(customProfile=ARGUMENTS), "engine argument trust-remote-code may not be given"),
     (entry(customProfile=ARGUMENTS), "engine argument trust-remote-code"),
+    (profiled(customProfile={"engineArgs": {}, "envVars": {"LD_PRELOAD": "x"}}), "variable LD_PRELOAD"),
+    (profile(image="evil.example/x:1"), "image evil.example/x:1"),
+    (profile(modelSources=[FOREIGN_WEIGHTS]), "weights from hf://others/a"),
+    (profile(serviceAccountName="admin"), "ServiceAccount admin"),
+    (profile(containerEnv=BAD_ENV), "variable LD_PRELOAD"),
+    (profile(engineEnv={"LD_PRELOAD": "x"}), "variable LD_PRELOAD"),
+    (profile(caching={"enabled": True, "env": BAD_ENV}), "variable LD_PRELOAD"),
+    (profile(engineArgs={"trust-remote-code": True}), "engine argument trust-remote-code"),
+    (("AIMProfileCache", {"profileName": "p", "profileScope": "Namespace", "env": BAD_ENV}), "variable LD_PRELOAD"),
+    *(
+        (make(**overrides), words)
+        for make in (derived, derived_model, laid_over)
+        for overrides, words in (
+            ({"modelSources": [FOREIGN_WEIGHTS]}, "weights from hf://others/a"),
+            ({"containerEnv": BAD_ENV}, "variable LD_PRELOAD"),
+            ({"engineEnv": {"LD_PRELOAD": "x"}}, "variable LD_PRELOAD"),
+            ({"engineArgs": {"trust-remote-code": True}}, "engine argument trust-remote-code"),
+        )
+    ),
+    (derived(image="evil.example/x:1"), "image evil.example/x:1"),
+    (derived_model(image="evil.example/x:1"), "image evil.example/x:1"),
 ]
 ADMITTED: Final = [
     service(),
@@ -109,6 +148,11 @@ ADMITTED: Final = [
     profiled(customProfile={"engineArgs": {"dtype": "float16"}}),
     entry(customProfile={"engineArgs": {"dtype": "float16"}}),
     cache(),
+    profile(engineArgs={"dtype": "float16"}, engineEnv={"A": "1"}, containerEnv=[{"name": "A", "value": "1"}]),
+    derived(modelSources=[WEIGHTS], engineArgs={"dtype": "float16"}),
+    derived_model(image=IMAGE),
+    laid_over(modelSources=[WEIGHTS], engineEnv={"A": "1"}),
+    ("AIMProfileCache", {"profileName": "p", "profileScope": "Namespace"}),
     ("AIMRuntimeConfig", {"env": [{"name": "HF_TOKEN", "value": "x"}]}),
     ("AIMRuntimeConfig", {}),
 ]
@@ -125,7 +169,7 @@ def shown_in_guides() -> Iterator[JsonObject]:
 
 def body(kind: str, spec: JsonObject, **metadata: Any) -> JsonObject:
     return {
-        "apiVersion": "aim.eai.amd.com/v1alpha1",
+        "apiVersion": f"aim.eai.amd.com/{'v1alpha2' if 'Profile' in kind else 'v1alpha1'}",
         "kind": kind,
         "metadata": {"name": "tried", **metadata},
         "spec": spec,
@@ -135,7 +179,8 @@ def body(kind: str, spec: JsonObject, **metadata: Any) -> JsonObject:
 async def tried(client: RawApi, namespace: str, obj: JsonObject) -> Reply:
     """What the API server says to an object that is not stored."""
     placed = {**obj, "metadata": {**obj["metadata"], "namespace": namespace}}
-    return await client.post(f"{OWN}/{namespace}/{obj['kind'].lower()}s", placed, dryRun="All")
+    own = OWN if "v1alpha1" in obj["apiVersion"] else OWN.replace("v1alpha1", "v1alpha2")
+    return await client.post(f"{own}/{namespace}/{obj['kind'].lower()}s", placed, dryRun="All")
 
 
 async def put_in_force(api: RawApi, chart: Finished) -> list[str]:
@@ -332,6 +377,8 @@ async def test_an_artifact_in_use_is_kept_with_the_command_that_frees_it(
     workload = await mounting(
         api, namespace, "chat-1", "weights", ownerReferences=[owner], finalizers=["example.com/x"]
     )
+    # The API server learns of the InferenceService a moment after it is made.
+    await api.repeated(lambda: editor.delete(path, dryRun="All"), lambda reply: "is in use" in reply.message)
     kept = await editor.delete(path)
     assert kept.status == 403
     assert "AIMArtifact weights is in use: InferenceService chat-1 mounts its weights" in kept.message

@@ -144,6 +144,10 @@ def test_general_files_count_where_the_image_has_no_others() -> None:
     [
         ("{", "is no YAML"),
         ("- a", "has no metadata"),
+        ("a: &a [1]\nmetadata: {}\nengine_args: {x: *a, y: *a}", "has YAML aliases"),
+        ("a: &a [*a]\nmetadata: {}", "has YAML aliases"),
+        ("[" * 5000, "is no YAML"),
+        ("metadata: {x: 2024-13-45}", "is no YAML"),
         ("metadata: 7", "has no metadata"),
         (file(model_id="../../etc"), "is no organisation/name"),
         (file(engine_args=[1]), "is no mapping"),
