@@ -41,7 +41,8 @@ async def created_and(platform: Platform, shown: Sequence[JsonObject], ready: Co
     """Make the objects, and wait until those of some kinds are ready."""
     paths = []
     for obj in shown:
-        collection = f"{OWN}/namespaces/{obj['metadata']['namespace']}/{obj['kind'].lower()}s"
+        place = f"/apis/{obj['apiVersion']}/namespaces/{obj['metadata']['namespace']}"
+        collection = f"{place}/{obj['kind'].lower()}s"
         await platform.api.created(collection, obj)
         if obj["kind"] in ready:
             paths.append(f"{collection}/{obj['metadata']['name']}")
@@ -118,7 +119,7 @@ async def test_what_the_objects_of_this_platform_say_is_explained(platform: Plat
     known = {reason.name for reasons in REASONS.values() for reason in reasons}
     unknown = set()
     for kind in OWN_KINDS:
-        for obj in (await platform.api.get(f"{OWN}/{kind.plural}")).body["items"]:
+        for obj in (await platform.api.get(f"/apis/{kind.api_version}/{kind.plural}")).body["items"]:
             for reported in (obj.get("status") or {}).get("conditions", ()):
                 if reported["type"] not in conditions_of(kind.kind) or reported["reason"] not in known:
                     unknown.add((kind.kind, reported["type"], reported["reason"]))

@@ -30,6 +30,8 @@ ELSEWHERE: Final[Mapping[str, str]] = MappingProxyType(
         "helm upgrade aim-engine-crds ": "takes the former chart: tests/real/test_real_chart_definitions.py",
         "kubectl apply --server-side -k deploy": "tests/real/test_real_chart_definitions.py, on an empty cluster",
         "kubectl delete aimclustermodelsource amd-aim-model-source": "takes the one of a release: likewise",
+        "kubectl wait configmap/chat-plan ": "takes a plan; the annotation that asks for one is a dry run here",
+        "kubectl get configmap chat-plan ": "likewise: tests/e2e/test_profiles.py reads that plan",
         "kubectl top ": "takes metrics-server: tests/node/test_node_autoscaling.py",
         "kubectl patch aimservice -n demo ": "moves addresses of two services: tests/e2e/test_shared_gateway.py",
         "kubectl get aimservice -n demo new ": "looks at one of them",
