@@ -153,6 +153,7 @@ lint: setup
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m aim_packaging chart --check deploy/charts
 	$(BIN)/python -m aim_packaging reference --check docs/reference
+	$(BIN)/python -m aim_packaging image-packages --check
 
 # What an AIMService costs in requests, cold, one by one and at once; fails when a count is over its goal. CLUSTER=fakes:
 # against a real API server. Runs alone: on a loaded machine, what is told late for a second is told after all.
@@ -262,7 +263,6 @@ test-built-images: setup
 
 # The file trees of the images, built from the lock as the Containerfile does it, and what runs from them.
 test-images: setup
-	$(BIN)/python -m aim_packaging image-packages --check
 	$(LANE) -- --numprocesses 3 --dist loadfile tests/images --ignore tests/images/test_built_images.py
 
 TREES := $(CURDIR)/.run/images

@@ -1,6 +1,5 @@
 """Profiles on a node: listed by a shell in the image, served by a container that reads the file of its profile."""
 
-import asyncio
 import os
 import signal
 
@@ -38,7 +37,6 @@ async def test_a_profile_of_an_image_serves_behind_a_real_gateway(node: OnNode) 
             "spec": {"image": IMAGE},
         }
         await node.api.created(collection, body)
-        await asyncio.sleep(0)
         await killed(node, "discovery")
         model = await node.until(f"{collection}/qwen", lambda one: discovered(one) > 0)
         assert model["status"]["aimId"] == "Qwen/Qwen3-32B"

@@ -13,7 +13,7 @@ from aim_packaging.images.commands import NAMES, broker_name, build_of, name_of,
 from aim_packaging.tree import TIME
 
 ROOT = Path(__file__).parents[3]
-BASES = Bases("base:1", "build:1")
+BASES = Bases("base:1", "build:1", "base:1")
 
 
 @pytest.mark.parametrize(
@@ -74,17 +74,17 @@ class Having(Builder):
 @pytest.mark.parametrize(
     ("base", "build_base", "expected"),
     [
-        ("", "", Bases(bases.DEFAULT, bases.DEFAULT)),
-        ("base:1", "", Bases("base:1", "base:1")),
-        ("base:1", "build:1", Bases("base:1", "build:1")),
-        ("local", "", Bases("made:1", "made-build:1")),
-        ("local", "build:1", Bases("made:1", "build:1")),
+        ("", "", Bases(bases.DEFAULT, bases.DEFAULT, bases.DEFAULT)),
+        ("base:1", "", Bases("base:1", "base:1", "base:1")),
+        ("base:1", "build:1", Bases("base:1", "build:1", "base:1")),
+        ("local", "", Bases("made:1", "made-build:1", "made-engine:1")),
+        ("local", "build:1", Bases("made:1", "build:1", "made-engine:1")),
     ],
 )
 def test_the_build_stage_has_the_base_of_the_image_unless_it_has_its_own(
     monkeypatch: pytest.MonkeyPatch, base: str, build_base: str, expected: Bases
 ) -> None:
-    monkeypatch.setattr(bases, "local_bases", lambda *_: Bases("made:1", "made-build:1"))
+    monkeypatch.setattr(bases, "local_bases", lambda *_: Bases("made:1", "made-build:1", "made-engine:1"))
     assert bases_for(Having("buildah", "buildah"), base, build_base) == expected
 
 

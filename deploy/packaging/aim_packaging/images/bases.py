@@ -1,7 +1,8 @@
 """What images are put on: a base of a registry, or one made of Debian's packages where no registry can be reached.
 
-`BASE=local` makes two: a Debian with Python and pip for the build stage, and out of it a root with Python alone for the
-images (`runtime_root`), so that both have the same C library. Only the former trusts what this machine trusts.
+`BASE=local` makes three: a Debian with Python and pip for the build stage, out of it a root with Python alone for the
+images (`runtime_root`), so that both have the same C library, and one with a shell for the simulated AIM images, whose
+profiles a shell lists (PR-091). Only the first trusts what this machine trusts.
 """
 
 import hashlib
@@ -42,6 +43,11 @@ COPY --from=root /root-of-images /
 ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8
 CMD ["python"]
 
+FROM base AS engine-base
+COPY --from=debian /usr/bin/dash /usr/bin/sh
+COPY --from=debian /usr/bin/base64 /usr/bin/find /usr/bin/sort /usr/bin/tr /usr/bin/
+COPY --from=debian /usr/lib/*-linux-gnu/libpcre2-8.so.0 /usr/lib/*-linux-gnu/libselinux.so.1 /usr/lib/
+
 FROM debian AS build-base
 COPY ca-certificates.crt {_AUTHORITIES}
 COPY pip.conf /etc/pip.conf
@@ -49,10 +55,17 @@ COPY pip.conf /etc/pip.conf
 
 
 class Bases(NamedTuple):
-    """Names of the images that the Containerfile takes as `BASE` and `BUILD_BASE`."""
+    """Names of images.
+
+    Attributes:
+        base: what the Containerfile takes as `BASE`.
+        build_base: what it takes as `BUILD_BASE`.
+        engine_base: below the simulated AIM images; has a shell.
+    """
 
     base: str
     build_base: str
+    engine_base: str
 
 
 def bases_for(builder: Builder, base: str = "", build_base: str = "", *, mirror: str = "") -> Bases:
@@ -69,9 +82,11 @@ def bases_for(builder: Builder, base: str = "", build_base: str = "", *, mirror:
     if LOCAL in {base, build_base}:
         local = local_bases(builder, cache_folder(), mirror)
         return Bases(
-            local.base if base in {LOCAL, ""} else base, local.build_base if build_base in {LOCAL, ""} else build_base
+            local.base if base in {LOCAL, ""} else base,
+            local.build_base if build_base in {LOCAL, ""} else build_base,
+            local.engine_base if base in {LOCAL, ""} else base,
         )
-    found = Bases(base or DEFAULT, build_base or base or DEFAULT)
+    found = Bases(base or DEFAULT, build_base or base or DEFAULT, base or DEFAULT)
     for name in dict.fromkeys(found):
         if not builder.has(name):
             try:
@@ -104,9 +119,14 @@ def local_bases(builder: Builder, folder: Path, mirror: str = "", *, fresh: bool
         (place / name).write_bytes(content)
         (place / name).chmod(0o600 if name == "pip.conf" else 0o644)
     of_machine = _key(*(content.decode() for content in machine.values()))
-    bases = Bases(f"localhost/aim-engine-base:{key}", f"localhost/aim-engine-build-base:{key}-{of_machine}")
-    for name, target in ((bases.base, "base"), (bases.build_base, "build-base")):
+    bases = Bases(
+        base=f"localhost/aim-engine-base:{key}",
+        build_base=f"localhost/aim-engine-build-base:{key}-{of_machine}",
+        engine_base=f"localhost/aim-engine-engine-base:{key}",
+    )
+    for field, name in bases._asdict().items():
         if fresh or not builder.has(name):
+            target = field.replace("_", "-")
             builder.build(Build(place / "Containerfile", place, name, target, fresh=fresh and target == "base"))
     return bases
 

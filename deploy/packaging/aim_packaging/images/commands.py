@@ -283,7 +283,7 @@ def engines(
     with _lines():
         place = Layout(layout.absolute())
         found = find_builder(builder)
-        name = bases_for(found, base, mirror=mirror).base
+        name = bases_for(found, base, mirror=mirror).engine_base
         with place.locked():
             found.export(name, place)
             for image in (*put_aim_images(place, name), put_broker(place, broker_name(_VALUES))):
