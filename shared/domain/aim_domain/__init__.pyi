@@ -65,6 +65,7 @@ from .api.profile_set import AIMClusterProfileSet as AIMClusterProfileSet
 from .api.profile_set import AIMProfileSet as AIMProfileSet
 from .api.profile_shapes import ACCELERATOR_NAME as ACCELERATOR_NAME
 from .api.profile_shapes import UNPARTITIONED as UNPARTITIONED
+from .api.profile_shapes import VARIANT as VARIANT
 from .api.profile_shapes import DerivedFrom as DerivedFrom
 from .api.profile_shapes import DiscoveredProfiles as DiscoveredProfiles
 from .api.profile_shapes import ManagedProfiles as ManagedProfiles

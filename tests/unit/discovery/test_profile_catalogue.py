@@ -12,6 +12,7 @@ from support.builders import make
 
 from aim_discovery.profiles.catalogue import (
     LARGEST,
+    MOST,
     SCRIPT,
     CatalogueError,
     catalogue_of,
@@ -78,7 +79,12 @@ def test_the_script_lists_the_files_of_a_model_and_the_general_ones(tmp_path: Pa
         ("", "not complete"),
         ("AIM-PROFILE a.yaml eA==\n", "not complete"),
         ("AIM-PROFILE a.yaml ???\nAIM-END\n", "cannot be decoded"),
-        (f"AIM-PROFILE a.yaml {base64.b64encode(b'x' * (LARGEST + 1)).decode()}\nAIM-END\n", "more than"),
+        (
+            f"AIM-PROFILE a.yaml {base64.b64encode(b'x' * (LARGEST + 1)).decode()}\nAIM-END\n",
+            f"more than {LARGEST} bytes",
+        ),
+        (f"{''.join(f'AIM-PROFILE {n}.yaml eA==' + chr(10) for n in range(MOST + 1))}AIM-END\n", f"more than {MOST}"),
+        (f"AIM-IMAGE eA== {base64.b64encode(b'x' * 1025).decode()}\nAIM-END\n", "more than 1024 characters"),
     ],
 )
 def test_what_is_no_catalogue_is_not_kept(log: str, why: str) -> None:
@@ -93,8 +99,8 @@ def test_a_file_is_a_profile_with_weights_or_without() -> None:
             {
                 "org/model/own.yaml": file(
                     aim_id="org/other",
-                    engine_args={"x": None, 1: 2},
-                    env_vars={"A": 1, "B": True},
+                    engine_args={"x": None, 1: {2: "2024-01-01"}, "largest": 2**63 - 1},
+                    env_vars={"A": 1, "B": True, "C": None},
                     metadata={**METADATA, "primary": True, "type": "preview", "features": ["adapters"]},
                 ),
                 "org/model/older.yaml": file(metadata={"gpu": "MI325X", "gpu_count": 2, "precision": "FP8"}),
@@ -113,7 +119,7 @@ def test_a_file_is_a_profile_with_weights_or_without() -> None:
         "precision": "fp8",
         "type": "preview",
         "features": ["adapters"],
-        "engineArgs": {"x": None, "1": 2},
+        "engineArgs": {"x": None, "1": {"2": "2024-01-01"}, "largest": 2**63 - 1},
         "engineEnv": {"A": "1", "B": "true"},
         "aimId": "org/other",
         "modelId": "org/model",
@@ -147,7 +153,19 @@ def test_general_files_count_where_the_image_has_no_others() -> None:
         ("a: &a [1]\nmetadata: {}\nengine_args: {x: *a, y: *a}", "has YAML aliases"),
         ("a: &a [*a]\nmetadata: {}", "has YAML aliases"),
         ("[" * 5000, "is no YAML"),
-        ("metadata: {x: 2024-13-45}", "is no YAML"),
+        ("metadata: {}\nengine_args: {x: !!timestamp 2024-13-45}", "is no YAML"),
+        ("metadata: {}\nengine_args: {x: !!timestamp 2024-01-01}", "a value that JSON does not have: date"),
+        ("metadata: {}\nengine_args: {x: !!binary aGk=}", "a value that JSON does not have"),
+        ("metadata: {}\nengine_args: {x: {y: !!set {a, b}}}", "a value that JSON does not have"),
+        ("metadata: {}\nengine_args: {x: !!omap [a: 1]}", "a value that JSON does not have"),
+        ("metadata: {}\nengine_args: {x: .nan}", "a value that JSON does not have: nan"),
+        ("metadata: {}\nengine_args: {x: [-.inf]}", "a value that JSON does not have: -inf"),
+        ("metadata: {}\nengine_args: {x: 9223372036854775808}", "a value that JSON does not have"),
+        ("metadata: {}\nengine_args: {x: " + "[" * 40 + "]" * 40 + "}", "is nested more than 32 deep"),
+        (file(env_vars={"A": [1]}), "env_vars 'A' is no variable"),
+        (file(env_vars={"A=B": "1"}), "env_vars 'A=B' is no variable"),
+        (file(metadata={**METADATA, "variant": "FP8_Mixed"}), "variant 'FP8_Mixed' has more than"),
+        (file(metadata={**METADATA, "accelerator_count": 1025}), "is no number of accelerators"),
         ("metadata: 7", "has no metadata"),
         (file(model_id="../../etc"), "is no organisation/name"),
         (file(engine_args=[1]), "is no mapping"),
@@ -170,6 +188,18 @@ def test_words_that_the_api_does_not_know_are_left_out() -> None:
     (entry,) = catalogue_of(kept({"org/model/odd.yaml": file(metadata=odd)})).entries
     assert not {"metric", "precision", "type"} & entry.spec.keys()
     assert entry.spec["acceleratorType"] == "gpu"
+
+
+@pytest.mark.spec("PR-093")
+def test_a_file_whose_name_is_no_key_is_named() -> None:
+    files = {"org/model/with space.yaml": file(), "org/model/good.yaml": file()}
+    lines = [f"AIM-PROFILE {path} {base64.b64encode(text.encode()).decode()}" for path, text in files.items()]
+    printed = parse_log("\n".join([*lines, "AIM-END"]))
+    assert dict(printed.files) == files
+    data = config_map_data(printed, "a/b:1", "hash")
+    found = catalogue_of(ConfigMap.model_validate({**make(CONFIG_MAP, "c"), "data": data}))
+    assert [one.profile_id for one in found.entries] == ["good"]
+    assert found.problems == ("org/model/with space.yaml: its name is no key of a ConfigMap",)
 
 
 @pytest.mark.spec("PR-112")

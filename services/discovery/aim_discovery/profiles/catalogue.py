@@ -3,17 +3,19 @@
 import base64
 import binascii
 import hashlib
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import yaml
 
 from aim_domain import (
     ACCELERATOR_NAME,
     MODEL_ID,
+    VARIANT,
     AcceleratorType,
     AIMProfile,
     AutoSelection,
@@ -50,11 +52,16 @@ echo {_END}
 
 LARGEST: Final = 256 << 10
 """Bytes of all files together, which one pass reads: some hundred times those of the images that are known."""
-_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""That of libyaml where it is there: ten times as fast."""
+MOST: Final = 256
+"""Profiles of one image, each an object: some ten times those of the images that are known."""
+_LONGEST_REFERENCE: Final = 1024
+_DEEPEST: Final = 32
+_MOST_IN_NODE: Final = 1024
+_LARGEST_INTEGER: Final = 2**63 - 1
 _ABSENT: Final = "-"
 _KEY_PREFIX: Final = "profiles."
 _METADATA: Final = "metadata.json"
+_VARIABLE: Final = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 _KEY: Final = re.compile(r"[-._a-zA-Z0-9]{1,200}")
 _SLASH: Final = "__"
 
@@ -87,8 +94,9 @@ def parse_log(log: str) -> Printed:
     is_whole = False
     for line in log.splitlines():
         words = line.split(" ")
-        if words[0] == _FILE and len(words) == 3:
-            files[words[1]] = _decode(words[2])
+        if words[0] == _FILE and len(words) >= 3:
+            # A path may have spaces; base64 has none.
+            files[" ".join(words[1:-1])] = _decode(words[-1])
         elif words[0] == _META and len(words) == 3:
             aim_id, base_image = (text if text != _ABSENT else "" for text in map(_decode, words[1:]))
         is_whole = is_whole or line.strip() == _END
@@ -96,6 +104,10 @@ def parse_log(log: str) -> Printed:
         raise CatalogueError("the output of the discovery Job is not complete")
     if sum(len(text.encode()) for text in files.values()) > LARGEST:
         raise CatalogueError(f"the profiles of the image have more than {LARGEST} bytes")
+    if len(files) > MOST:
+        raise CatalogueError(f"the image has {len(files)} profiles, more than {MOST}")
+    if max(len(aim_id), len(base_image)) > _LONGEST_REFERENCE:
+        raise CatalogueError(f"AIM_ID or AIM_BASE_IMAGE_REF has more than {_LONGEST_REFERENCE} characters")
     return Printed(files, aim_id, base_image)
 
 
@@ -108,7 +120,7 @@ def _decode(text: str) -> str:
 
 def config_map_data(printed: Printed, image: str, spec_hash: str) -> dict[str, str]:
     """Data of the ConfigMap that keeps a catalogue (PR-094)."""
-    files = {f"{_KEY_PREFIX}{path.replace('/', _SLASH)}": text for path, text in printed.files.items()}
+    files = {_key(path): text for path, text in printed.files.items()}
     kept = {key: text for key, text in files.items() if _KEY.fullmatch(key)}
     metadata = {
         "aimId": printed.aim_id,
@@ -117,8 +129,13 @@ def config_map_data(printed: Printed, image: str, spec_hash: str) -> dict[str, s
         "sourceSpecHash": spec_hash,
         "discoveryCommandVersion": COMMAND_VERSION,
         "profileIds": sorted({_stem(key) for key in kept}),
+        "leftOut": sorted(path for path in printed.files if _key(path) not in kept),
     }
     return {**kept, _METADATA: dumps(metadata).decode()}
+
+
+def _key(path: str) -> str:
+    return f"{_KEY_PREFIX}{path.replace('/', _SLASH)}"
 
 
 def _stem(key: str) -> str:
@@ -178,8 +195,10 @@ def catalogue_of(config_map: ConfigMap) -> Catalogue:
         raise CatalogueError(f"it has no key {_KEY_PREFIX}<path>.yaml")
     own = [key for key in keys if not key.startswith(f"{_KEY_PREFIX}{GENERAL}{_SLASH}")]
     entries, problems = _entries({key: data[key] for key in (own if aim_id and own else keys)}, aim_id)
+    left_out = metadata.get("leftOut")
+    unnamed = [f"{one}: its name is no key of a ConfigMap" for one in (left_out if isinstance(left_out, list) else ())]
     base_image, image = str(metadata.get("baseImage") or ""), str(metadata.get("sourceImage") or "")
-    return Catalogue(entries, aim_id, base_image, image, problems)
+    return Catalogue(entries, aim_id, base_image, image, (*problems, *unnamed))
 
 
 def _entries(files: Mapping[str, str], aim_id: str) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
@@ -215,37 +234,55 @@ def _entry(profile_id: str, text: str, aim_id: str) -> Entry:
         "metric": _known_word(Metric, metadata.get("metric")),
         "precision": _known_word(Precision, metadata.get("precision")),
         "type": _known_word(ProfileType, metadata.get("type")),
-        "variant": _text(metadata.get("variant")),
+        "variant": _variant(metadata.get("variant")),
         "autoSelectionPolicy": _known_word(AutoSelection, metadata.get("auto_selection_policy")),
         "features": _texts(metadata.get("features")),
-        "engineArgs": {str(name): value for name, value in arguments.items()},
-        "engineEnv": {str(name): _as_text(value) for name, value in variables.items()},
+        "engineArgs": arguments,
+        "engineEnv": {name: _variable(name, value) for name, value in variables.items() if value is not None},
         **({"aimId": whose, "modelId": model_id, "modelSources": [_source(model_id)]} if model_id else {}),
     }
     said = {name: value for name, value in spec.items() if value not in (None, "", [], {})}
     return Entry(profile_id, said, bool(primary) if primary is not None else None)
 
 
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """That of libyaml where it is there: ten times as fast. A date stays the text that it is."""
+
+    yaml_implicit_resolvers: ClassVar = {
+        first: [one for one in resolvers if one[0] != "tag:yaml.org,2002:timestamp"]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
 def _load(text: str) -> object:
-    """One file; an alias would let a few bytes become gigabytes where the arguments are written again.
+    """One file as JSON has it; an alias would let a few bytes become gigabytes where the arguments are written again.
 
     Raises:
-        CatalogueError: it is no YAML, or has aliases.
+        CatalogueError: it is no YAML, or has what JSON does not have.
     """
     try:
-        content: object = yaml.load(text, Loader=_LOADER)  # noqa: S506 - a safe loader
+        content: object = yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise CatalogueError(f"is no YAML: {' '.join(str(error).split())[:200]}") from error
-    waiting, seen = [content], set[int]()
-    while waiting:
-        node = waiting.pop()
-        if not isinstance(node, dict | list):
-            continue
+    return _as_json(content, set())
+
+
+def _as_json(node: object, seen: set[int], depth: int = 0) -> object:
+    if isinstance(node, dict | list):
         if id(node) in seen:
             raise CatalogueError("has YAML aliases, which are not read; write the values out")
+        if depth > _DEEPEST:
+            raise CatalogueError(f"is nested more than {_DEEPEST} deep")
         seen.add(id(node))
-        waiting.extend(node.values() if isinstance(node, dict) else node)
-    return content
+        if isinstance(node, list):
+            return [_as_json(one, seen, depth + 1) for one in node]
+        return {str(name): _as_json(one, seen, depth + 1) for name, one in node.items()}
+    is_integer = isinstance(node, int) and abs(node) <= _LARGEST_INTEGER
+    is_fraction = isinstance(node, float) and math.isfinite(node)
+    if not (node is None or isinstance(node, str) or is_integer or is_fraction):
+        what = str(node)[:40] if isinstance(node, int | float) else type(node).__name__
+        raise CatalogueError(f"has a value that JSON does not have: {what}")
+    return node
 
 
 def _source(model_id: str) -> JsonObject:
@@ -260,7 +297,7 @@ def _accelerator(metadata: Mapping[str, Any]) -> JsonObject:
     kind = _known_word(AcceleratorType, metadata.get("accelerator_type"))
     if model and not _fits(model):
         raise CatalogueError(f"accelerator {model!r} is no name of a label")
-    if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 0):
+    if count is not None and (isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= _MOST_IN_NODE):
         raise CatalogueError(f"accelerator_count {count!r} is no number of accelerators")
     mode = _text(metadata.get("accelerator_partitioning_mode"))
     return {
@@ -289,8 +326,17 @@ def _texts(value: object) -> list[str]:
     return [one for one in value if isinstance(one, str)][:16] if isinstance(value, Sequence) else []
 
 
-def _as_text(value: object) -> str:
-    return value if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
+def _variant(value: object) -> str:
+    text = _text(value)
+    if text and not (len(text) <= (VARIANT.max_length or 0) and re.fullmatch(VARIANT.pattern or "", text)):
+        raise CatalogueError(f"variant {text!r} has more than lower-case letters, digits and hyphens")
+    return text
+
+
+def _variable(name: str, value: object) -> str:
+    if not _VARIABLE.fullmatch(name) or isinstance(value, dict | list):
+        raise CatalogueError(f"env_vars {name!r} is no variable of an environment with a text")
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def spec_hash(image: str, pull_secrets: Iterable[str], service_account: str) -> str:

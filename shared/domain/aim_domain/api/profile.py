@@ -19,7 +19,7 @@ from aim_domain.api.enums import (
 )
 from aim_domain.api.model import STANDARD_STATUS
 from aim_domain.api.own import AGE, STATUS, Column, OwnResource
-from aim_domain.api.profile_shapes import ACCELERATOR_NAME, PROFILE_PRECISION, UNPARTITIONED
+from aim_domain.api.profile_shapes import ACCELERATOR_NAME, PROFILE_PRECISION, UNPARTITIONED, VARIANT
 from aim_domain.component_names import ComponentName
 from controller_runtime import (
     DEFAULTED,
@@ -68,7 +68,7 @@ class ClusterProfileSpec(ApiModel):
     """Id of the profile in its image."""
     engine: str | None = None
     """Inference engine, such as vllm."""
-    variant: Annotated[str | None, Schema(max_length=63, pattern=r"^[a-z][a-z0-9-]*$")] = None
+    variant: Annotated[str | None, VARIANT] = None
     """Variant of the profile."""
     metric: Metric | None = None
     """Metric that the profile is optimized for."""

@@ -26,6 +26,7 @@ ACCELERATOR_NAME: Final = Schema(max_length=63, pattern=r"^[A-Za-z0-9]([A-Za-z0-
 PROFILE_PRECISION: Final = Schema(enum=tuple(one for one in Precision if one is not Precision.AUTO))
 """A profile has one precision; `auto` is of templates."""
 UNPARTITIONED: Final = "unpartitioned"
+VARIANT: Final = Schema(max_length=63, pattern=r"^[a-z][a-z0-9-]*$")
 
 
 class ProfileModelRef(ApiModel):
