@@ -139,6 +139,19 @@ async def test_arguments_of_engines_are_stored_as_they_are(api: SuiteApi) -> Non
     assert (await api.get(path)).body["status"]["profile"]["engine_args"] == arguments
 
 
+@pytest.mark.spec("PR-093")
+async def test_arguments_of_a_profile_are_applied_as_they_are_and_once(api: SuiteApi) -> None:
+    arguments = {"flag": None, "a": {"b": None, "c": [1, {"d": 0.5}]}, "whole": 1.0, "largest": 2**63 - 1}
+    known = KINDS["AIMProfile"]
+    body = {"apiVersion": known.api_version, "kind": "AIMProfile", "metadata": {"name": "$ns-one"}}
+    body["spec"] = {**SPECS["AIMProfile"], "engineArgs": arguments}
+    path = f"{path_of('AIMProfile')}/$ns-one"
+    first = (await api.apply(path, body, "one")).body
+    assert first["spec"]["engineArgs"] == arguments
+    again = (await api.apply(path, body, "one")).body
+    assert again["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
+
+
 @pytest.mark.spec("CC-S29")
 async def test_conditions_of_two_managers_are_both_kept(api: SuiteApi) -> None:
     path = await made(api, "AIMService")
