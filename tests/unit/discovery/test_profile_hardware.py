@@ -6,7 +6,7 @@ import pytest
 from support.builders import make, owner
 from support.discovery_cache import discovery_cache, discovery_cluster, gpu_node
 
-from aim_domain import labels
+from aim_domain import device_ids, labels
 from aim_domain.kinds import (
     AIM_CLUSTER_PROFILE,
     AIM_CLUSTER_RUNTIME_CONFIG,
@@ -111,6 +111,64 @@ def test_a_node_that_an_autoscaler_adds_counts_unless_it_would_have_to_be_partit
     assert verdict(plan_of(parts, objects=(config,))) == (*ABSENT, 0)
 
 
+SCHEME = f"{ACCELERATOR}partitioning-scheme."
+LABELS: tuple[dict[str, str], ...] = (
+    {},
+    {f"{ACCELERATOR}MI300X": "8"},
+    {f"{ACCELERATOR}MI300X": "8", WHOLE: ""},
+    {f"{ACCELERATOR}mi300x": "8", WHOLE: ""},
+    {f"{ACCELERATOR}AMD_Instinct_MI300X": "8", WHOLE: ""},
+    {f"{ACCELERATOR}MI300X": "8", f"{SCHEME}CPX-NPS4": ""},
+    {f"{ACCELERATOR}MI300X": "8", f"{SCHEME}cpx-nps4": ""},
+    {f"{ACCELERATOR}MI300X": "8", WHOLE: "", f"{SCHEME}CPX-NPS4": ""},
+    {f"{ACCELERATOR}MI325X": "8", WHOLE: "", "amd.com/gpu.device-id": "74a1"},
+    {f"{ACCELERATOR}MI300X": "8", f"{SCHEME}CPX-NPS4": "", "amd.com/gpu.device-id": "74a1"},
+    {"amd.com/gpu.device-id": "74a1"},
+    {"beta.amd.com/gpu.device-id": "74b5"},
+    {"amd.com/gpu.device-id.74a1": "8"},
+    {"beta.amd.com/gpu.device-id.74a9": "4", "beta.amd.com/gpu.family.AI": "4"},
+    {"beta.amd.com/gpu.device-id.74a1": "4", "beta.amd.com/gpu.device-id.740f": "4"},
+    {"amd.com/gpu.device-id": "ffff"},
+    {"amd.com/gpu.device-id.ffff": "4"},
+    {"amd.com/gpu.family": "MI300X"},
+    {"beta.amd.com/gpu.family.MI300X": "4"},
+)
+MODELS = ("MI300X", "mi300x", "AMD_Instinct_MI300X", "MI325X", "MI210", "AMD-FFFF")
+
+
+def leads_to(affinity: JsonObject, given: dict[str, str]) -> bool:
+    """As the scheduler has it: one term is enough, and all of it must hold."""
+
+    def holds(one: JsonObject) -> bool:
+        found = given.get(one["key"])
+        match one["operator"]:
+            case "Exists":
+                return found is not None
+            case "DoesNotExist":
+                return found is None
+            case _:
+                return found in one["values"]
+
+    terms = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    return any(all(map(holds, term["matchExpressions"])) for term in terms)
+
+
+@pytest.mark.spec("PR-021", "PR-022", "PR-023", "PR-024")
+@pytest.mark.parametrize("mode", ["unpartitioned", "partitioned", "cpx-nps4"])
+@pytest.mark.parametrize("model", MODELS)
+def test_a_profile_is_ready_exactly_where_its_pods_are_led(model: str, mode: str) -> None:
+    spec = {"acceleratorModel": model, "acceleratorPartitioningMode": mode}
+    for given in LABELS:
+        plan = plan_of(spec, make(NODE, "n1", labels=given))
+        assert plan.status is not None
+        is_led = leads_to(plan.status["resolvedNodeAffinity"], given)
+        assert verdict(plan) == ((*READY, 1) if is_led else (*ABSENT, 0)), given
+
+
+def test_labels_of_older_labellers_are_enough() -> None:
+    assert verdict(plan_of({"acceleratorModel": "MI210"}, make(NODE, "n1", labels=LABELS[14]))) == (*READY, 1)
+
+
 @pytest.mark.spec("PR-023", "PR-024")
 @pytest.mark.parametrize(
     ("spec", "terms"),
@@ -121,6 +179,11 @@ def test_a_node_that_an_autoscaler_adds_counts_unless_it_would_have_to_be_partit
                 [(f"{ACCELERATOR}MI300X", "Exists"), (WHOLE, "Exists")],
                 [("amd.com/gpu.device-id", "In"), (f"{ACCELERATOR}MI300X", "DoesNotExist")],
                 [("beta.amd.com/gpu.device-id", "In"), (f"{ACCELERATOR}MI300X", "DoesNotExist")],
+                *(
+                    [(f"{prefix}amd.com/gpu.device-id.{one}", "Exists"), (f"{ACCELERATOR}MI300X", "DoesNotExist")]
+                    for prefix in ("", "beta.")
+                    for one in device_ids("MI300X")
+                ),
             ],
         ),
         (

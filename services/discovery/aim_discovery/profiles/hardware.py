@@ -34,8 +34,11 @@ UNSPECIFIED: Final = "NoAcceleratorSpecified"
 UNKNOWN: Final = "NodeListFailed"
 
 _SCHEME: Final = f"{labels.ACCELERATOR_PREFIX}partitioning-scheme."
-_WHOLE: Final = "DEFAULT"
+_WHOLE: Final = "default"
 _PARTITIONED: Final = "partitioned"
+_DEVICE_KEYS: Final = (labels.GPU_DEVICE_ID, labels.BETA_GPU_DEVICE_ID)
+_COUNTED_KEYS: Final = tuple(f"{key}." for key in _DEVICE_KEYS)
+"""What older labellers write: the device id is in the key, and the value is a number of GPUs."""
 _MOST: Final = 5
 """Nodes that a message names."""
 
@@ -45,7 +48,7 @@ class AcceleratorNode(BaseModel):
 
     Attributes:
         is_labelled: it has the label of the detector; otherwise a device id says what it has.
-        schemes: of its partitioning, in upper case; `DEFAULT` for none.
+        schemes: of its partitioning; `default` for none.
         amounts: allocatable extended resources, as ``name=amount``.
         taints: what keeps pods away that do not tolerate it.
     """
@@ -70,14 +73,11 @@ class AcceleratorNode(BaseModel):
 
 def _contributions(node: Node) -> Iterator[tuple[str, AcceleratorNode]]:
     given = node.metadata.labels
-    labelled = {
-        key.removeprefix(labels.ACCELERATOR_PREFIX).upper()
-        for key in given
-        if key.startswith(labels.ACCELERATOR_PREFIX) and "." not in key.removeprefix(labels.ACCELERATOR_PREFIX)
-    }
-    schemes = tuple(sorted(key.removeprefix(_SCHEME).upper() for key in given if key.startswith(_SCHEME)))
+    named = (key.removeprefix(labels.ACCELERATOR_PREFIX) for key in given if key.startswith(labels.ACCELERATOR_PREFIX))
+    labelled = {name for name in named if "." not in name}
+    schemes = tuple(sorted(key.removeprefix(_SCHEME) for key in given if key.startswith(_SCHEME)))
     amounts = tuple(sorted(f"{name}={amount}" for name, amount in node.status.allocatable.items() if "/" in name))
-    for model in sorted(labelled | {one.model.upper() for one in gpu_kinds(node) if not one.terms}):
+    for model in sorted(labelled | set(_models_by_device(node))):
         is_labelled = model in labelled
         yield (
             model,
@@ -85,6 +85,13 @@ def _contributions(node: Node) -> Iterator[tuple[str, AcceleratorNode]]:
                 name=node.name, is_labelled=is_labelled, schemes=schemes, amounts=amounts, taints=taints_of(node)
             ),
         )
+
+
+def _models_by_device(node: Node) -> Iterator[str]:
+    """Those that `node_affinity` selects by device id, as the value of a label or in its key."""
+    for kind in gpu_kinds(node):
+        if device_ids(kind.model) and all(term.startswith(_COUNTED_KEYS) for term in kind.terms):
+            yield kind.model
 
 
 ACCELERATORS: Final = Summary(NODES, "accelerators", AcceleratorNode, _contributions)
@@ -122,7 +129,7 @@ def match_hardware(profile: AnyProfile, view: View, reach: Reach) -> HardwareMat
         message = "the profile names no model of an accelerator: its pods go where their requests fit"
         return HardwareMatch(Component(ComponentName.NODES, State.READY, UNSPECIFIED, message))
     affinity = node_affinity(wanted, kind, spec.accelerator_partitioning_mode)
-    found, error = _nodes_with(wanted, view)
+    found, error = _nodes_with(wanted, kind, view)
     if error is not None:
         message = f"the cluster's nodes are unknown: {error.message}"
         fault = ClassifiedError(Category.INFRASTRUCTURE, UNKNOWN, message)
@@ -140,12 +147,23 @@ def match_hardware(profile: AnyProfile, view: View, reach: Reach) -> HardwareMat
     return HardwareMatch(Component(ComponentName.NODES, State.NOT_AVAILABLE, NOT_AVAILABLE, message), 0, affinity)
 
 
-def _nodes_with(wanted: str, view: View) -> tuple[tuple[AcceleratorNode, ...], ClassifiedError | None]:
-    for name in dict.fromkeys((wanted.upper(), canonical_model(wanted))):
-        found = view.summary(ACCELERATORS, name)
-        if found.items or found.error is not None:
-            return found.items, found.error
-    return (), None
+def _nodes_with(
+    wanted: str, kind: AcceleratorType, view: View
+) -> tuple[tuple[AcceleratorNode, ...], ClassifiedError | None]:
+    found: dict[str, AcceleratorNode] = {}
+    for name in _spellings(wanted, kind):
+        nodes = view.summary(ACCELERATORS, name)
+        if nodes.error is not None:
+            return (), nodes.error
+        # A label says more than a device id: the partitioning is known.
+        found |= {one.name: one for one in nodes.items if one.is_labelled or one.name not in found}
+    return tuple(found.values()), None
+
+
+def _spellings(wanted: str, kind: AcceleratorType) -> tuple[str, ...]:
+    """As the profile writes the model, and as labels do; keys of labels are the same in every letter alone."""
+    canonical = canonical_model(wanted) if kind is AcceleratorType.GPU else ""
+    return tuple(name for name in dict.fromkeys((wanted, canonical)) if name)
 
 
 def _obstacle(node: AcceleratorNode, profile: AnyProfile, kind: AcceleratorType, reach: Reach) -> str:
@@ -187,13 +205,15 @@ def _why(wanted: str, obstacles: dict[str, str]) -> str:
 
 def node_affinity(wanted: str, kind: AcceleratorType, mode: str) -> JsonObject:
     """Nodes by the labels of the detector, else, where that does not run, by device ids (PR-023, PR-024)."""
-    label = f"{labels.ACCELERATOR_PREFIX}{wanted}"
-    here = {"key": label, "operator": "Exists"}
-    terms = [[here, *([_partitioning(mode)] if kind is AcceleratorType.GPU else [])]]
+    keys = [f"{labels.ACCELERATOR_PREFIX}{name}" for name in _spellings(wanted, kind)]
+    partitioned = [_partitioning(mode)] if kind is AcceleratorType.GPU else []
+    terms = [[{"key": key, "operator": "Exists"}, *partitioned] for key in keys]
     ids = device_ids(wanted) if kind is AcceleratorType.GPU and mode.lower() == UNPARTITIONED else ()
     if ids:
-        absent = {"key": label, "operator": "DoesNotExist"}
-        terms += [[{"key": key, "operator": "In", "values": list(ids)}, absent] for key in _DEVICE_KEYS]
+        absent = [{"key": key, "operator": "DoesNotExist"} for key in keys]
+        terms += [[{"key": key, "operator": "In", "values": list(ids)}, *absent] for key in _DEVICE_KEYS]
+        counted = (f"{key}{one}" for key in _COUNTED_KEYS for one in ids)
+        terms += [[{"key": key, "operator": "Exists"}, *absent] for key in counted]
     return {
         "requiredDuringSchedulingIgnoredDuringExecution": {
             "nodeSelectorTerms": [{"matchExpressions": expressions} for expressions in terms]
@@ -201,12 +221,9 @@ def node_affinity(wanted: str, kind: AcceleratorType, mode: str) -> JsonObject:
     }
 
 
-_DEVICE_KEYS: Final = (labels.GPU_DEVICE_ID, labels.BETA_GPU_DEVICE_ID)
-
-
 def _partitioning(mode: str) -> JsonObject:
     wanted = mode.lower()
-    whole = f"{_SCHEME}default"
+    whole = f"{_SCHEME}{_WHOLE}"
     if wanted == UNPARTITIONED:
         return {"key": whole, "operator": "Exists"}
     if wanted == _PARTITIONED:
