@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 from support import discovery_cache as made
-from support.builders import make, owner
+from support.builders import make, owner, waiting
 from support.discovery_cache import SYSTEM, DiscoveryCluster, discovery_cache, discovery_cluster, effect_of, gpu_node
 from support.woken import woken
 
@@ -17,13 +17,16 @@ from aim_domain.parts import (
     CLUSTER_MODELS,
     CLUSTER_PROFILES,
     DISCOVERY_JOBS,
+    DISCOVERY_PODS,
     MODELS,
     NODES,
     PROFILE_CATALOGUES,
     PROFILE_SETS,
     PROFILES,
 )
+from aim_domain.pods.facts import POD_EVENTS
 from controller_runtime import Category, ClassifiedError, JsonObject, Plan
+from controller_runtime.kinds import EVENT
 
 ASKED = {labels.ANNOTATION_PIPELINE: "profile"}
 SOURCE = {"modelId": "org/model", "sourceUri": "hf://org/model"}
@@ -210,6 +213,9 @@ def test_a_failed_job_is_tried_again_with_growing_waits_and_the_model_is_as_befo
         first = cluster.uid(DISCOVERY_JOBS, name)
         cluster.end_job(name, "Failed", "DeadlineExceeded")
         plan = cluster.settle(MODELS, "qwen")
+        assert said(cluster) == ("False", "DiscoveryInProgress"), "its pod may still say why"
+        cluster.later(plan.requeue_after or 0)
+        plan = cluster.settle(MODELS, "qwen")
         assert said(cluster) == ("False", "DiscoveryFailed")
         assert cluster.status(MODELS, "qwen")["discovery"]["attempts"] == attempt
         waits.append(plan.requeue_after)
@@ -226,6 +232,52 @@ def test_a_failed_job_is_tried_again_with_growing_waits_and_the_model_is_as_befo
     cluster.answer(effect_of(cluster.run(MODELS, "qwen"), PROFILE_LOG.name), {"fault": "nothing of it"})
     cluster.settle(MODELS, "qwen")
     assert "LogParseFailed" in cluster.status(MODELS, "qwen")["discovery"]["lastFailureReason"]
+
+
+def words(cluster: DiscoveryCluster) -> str:
+    found = cluster.status(MODELS, "qwen")["conditions"]
+    return str(next(one["message"] for one in found if one["type"] == "ProfilesDiscovered"))
+
+
+@pytest.mark.spec("PR-092", "DI-288", "DI-P08")
+def test_a_job_whose_pod_cannot_start_gives_its_place_away() -> None:
+    cluster = discovery_cluster(asked(model(discovery={"extractMetadata": True, "createServiceTemplates": False})))
+    cluster.settle(MODELS, "qwen")
+    (name,) = cluster.names(DISCOVERY_JOBS)
+    stuck = waiting("discovery", "ImagePullBackOff", "unauthorized")
+    cluster.put(DISCOVERY_PODS, cluster.job_pod(name, "Pending", stuck))
+    plan = cluster.settle(MODELS, "qwen")
+    assert said(cluster) == ("False", "DiscoveryInProgress")
+    assert "unauthorized" in words(cluster)
+    assert plan.requeue_after == 30
+    cluster.later(30)
+    job = cluster.raw(DISCOVERY_JOBS, name)
+    failed = cluster.run(MODELS, "qwen")
+    assert [(one.part, one.name) for one in failed.deletes] == [(DISCOVERY_JOBS, name)]
+    assert said(cluster) == ("False", "DiscoveryFailed")
+    assert "ImagePullAuthFailure" in cluster.status(MODELS, "qwen")["discovery"]["lastFailureReason"]
+    again = discovery_cache(cluster.raw(MODELS, "qwen"), job).plan(MODELS, "qwen")
+    assert [one.name for one in again.deletes] == [name], "a deletion that was lost is repeated"
+    cluster.settle(MODELS, "qwen")
+    assert cluster.names(DISCOVERY_JOBS) == [], "the next attempt is not due"
+    cluster.later(60)
+    cluster.settle(MODELS, "qwen")
+    assert cluster.names(DISCOVERY_JOBS) == [name]
+
+
+@pytest.mark.spec("PR-092", "DI-391")
+def test_what_refuses_the_pod_of_a_job_is_quoted() -> None:
+    cluster = discovery_cluster(asked(model(discovery={"extractMetadata": True, "createServiceTemplates": False})))
+    assert cluster.settle(MODELS, "qwen").requeue_after == 5
+    cluster.later(5)
+    effect = effect_of(cluster.settle(MODELS, "qwen"), POD_EVENTS.name)
+    (name,) = cluster.names(DISCOVERY_JOBS)
+    about = {"lastTimestamp": "2026-11-21T12:00:01Z", "involvedObject": {"uid": cluster.uid(DISCOVERY_JOBS, name)}}
+    quota = "failed quota: team: must specify limits.cpu"
+    refused = {**make(EVENT, "e"), "reason": "FailedCreate", "message": quota, "type": "Warning", **about}
+    cluster.answer(effect, {"events": [refused]})
+    cluster.settle(MODELS, "qwen")
+    assert quota in words(cluster)
 
 
 @pytest.mark.spec("PR-094")

@@ -19,7 +19,7 @@ from aim_discovery.profiles.catalogue import (
 )
 from aim_discovery.scopes import Model, ModelScope
 from aim_discovery.templates.attempts import RESULT_UNREADABLE, Attempts
-from aim_discovery.templates.discovery import PODS_BY_JOB, UNREADABLE_RETRY
+from aim_discovery.templates.discovery import PODS_BY_JOB, STUCK_BEFORE_OTHERS, STUCK_REASONS, UNREADABLE_RETRY
 from aim_discovery.templates.job import CONTAINER, MANAGED_BY
 from aim_discovery.templates.job_log import read_succeeded_pod
 from aim_discovery.templates.slots import ACTIVE_JOBS, OCCUPIED, place
@@ -27,6 +27,7 @@ from aim_domain import (
     DISCOVERY_RESOURCES,
     PodFacts,
     ResolvedConfig,
+    awaits_explanation,
     child_labels,
     has_succeeded,
     inspect_job,
@@ -35,6 +36,8 @@ from aim_domain import (
     labels,
     newest_pod,
     pod_annotations,
+    refused_component,
+    refused_pods,
     wanted_logs,
     with_settings,
 )
@@ -79,6 +82,8 @@ UNREADABLE: Final = "CacheParseFailed"
 UNCOUNTED: Final = "DiscoveryCountFailed"
 CAPPED: Final = "DiscoveryCapReached"
 AWAITING: Final = "AwaitingDiscovery"
+STUCK: Final = "its pod cannot start"
+"""Why a Job is deleted that has not ended."""
 
 _PREFIX: Final = "aim-disc-m"
 _PREFIX_OF_CLUSTER: Final = "aim-disc-cm"
@@ -230,7 +235,7 @@ def read_profiles(inputs: ReadingInputs, view: View, now: datetime) -> Reading:
     if attempts.failure:
         waiting = _between(inputs, attempts, now)
         if waiting.requeue_after is not None:
-            return waiting
+            return waiting if is_job_finished(job) else replace(waiting, deletes=(_delete(job, STUCK),))
         # It is in the way of the next one.
         return replace(waiting, deletes=(_delete(job, "the next attempt is due"),))
     return _of_job(inputs, job, attempts, view, now)
@@ -269,15 +274,38 @@ def _of_job(inputs: ReadingInputs, job: Job, attempts: Attempts, view: View, now
         return _of_success(inputs, job, attempts, view, now)
     seen = inspect_pods(ComponentName.DISCOVERY_PODS, pods, log_of=facts.log_of, events_of=facts.events_of, of_job=True)
     if is_job_finished(job):
+        unexplained = awaits_explanation(job, newest_pod(pods), now)
+        if unexplained is not None:
+            waiting = _saying(IN_PROGRESS, f"Job {job.key} has failed; waiting for its pod to say why")
+            return Reading(waiting, attempts, requeue_after=unexplained.total_seconds())
         effects = facts.unread_logs(wanted_logs(pods, of_job=True))
         if effects:
             return Reading(_saying(IN_PROGRESS, f"Job {job.key} has failed; reading why"), attempts, effects=effects)
         ended = inspect_job(ComponentName.DISCOVERY_JOB, job, what=f"Job {job.key}")
         errors = (*(seen.errors if pods else ()), *ended.errors)
         return _fail(inputs, attempts, errors[0], now)
-    complaint = f": {seen.effective_message}" if pods and seen.errors else ""
+    if not pods:
+        return _without_pod(job, attempts, facts)
+    complaint = f": {seen.effective_message}" if seen.errors else ""
     running = _saying(IN_PROGRESS, f"Job {job.key} is running{complaint}")
-    return Reading(running, attempts, effects=facts.due_events(newest_pod(pods)))
+    found = Reading(running, attempts, effects=facts.due_events(newest_pod(pods)))
+    if not seen.errors or seen.effective_reason not in STUCK_REASONS:
+        return found
+    left = STUCK_BEFORE_OTHERS - (now - (job.metadata.creation_timestamp or now))
+    if left > timedelta():
+        return replace(found, requeue_after=left.total_seconds())
+    # Its place is one of the few of all discovery Jobs.
+    return replace(_fail(inputs, attempts, seen.errors[0], now), deletes=(_delete(job, STUCK),))
+
+
+def _without_pod(job: Job, attempts: Attempts, facts: PodFacts) -> Reading:
+    """A Job that has no pod: its Events say what refuses one (DI-391)."""
+    refused = refused_pods(facts.events_about(job), job)
+    message, left = f"Job {job.key} is running", facts.patience(job.metadata.creation_timestamp)
+    if refused is not None:
+        said = refused_component(ComponentName.DISCOVERY_JOB, f"Job {job.key}", refused, block="jobs")
+        message = said.effective_message
+    return Reading(_saying(IN_PROGRESS, message), attempts, effects=facts.due_events_about(job), requeue_after=left)
 
 
 def _of_success(inputs: ReadingInputs, job: Job, attempts: Attempts, view: View, now: datetime) -> Reading:

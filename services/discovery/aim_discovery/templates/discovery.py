@@ -144,7 +144,8 @@ STUCK_AFTER: Final = timedelta(minutes=5)
 """How long a pod may be unable to start before its attempt counts as failed (DI-288)."""
 STUCK_BEFORE_OTHERS: Final = timedelta(seconds=30)
 """The same while other templates wait for the place that it holds."""
-_STUCK_REASONS: Final = frozenset({"ImagePullAuthFailure", "ImageNotFound", *CREATION_REASONS})
+STUCK_REASONS: Final = frozenset({"ImagePullAuthFailure", "ImageNotFound", *CREATION_REASONS})
+"""Why a pod does not start that does not start later either."""
 _NOT_REPORTED: Final = MappingProxyType({UNREPORTED: State.PROGRESSING})
 _JOB_KIND: Final = "batch/v1/Job"
 
@@ -388,7 +389,7 @@ def _active(seen: _SeenDiscovery, job: Job) -> Finding:
         # An effect that was asked for is carried out, also when the pod has long ended by then.
         return Finding(_awaiting(), seen.memory, component, observed)
     found = Finding(_awaiting(), seen.memory, component, observed, effects=seen.facts.due_events(newest_pod(pods)))
-    if observed is None or not observed.errors or observed.effective_reason not in _STUCK_REASONS:
+    if observed is None or not observed.errors or observed.effective_reason not in STUCK_REASONS:
         return found
     same = stored is not None and stored.reason == observed.effective_reason
     since = (stored.last_transition_time if same and stored is not None else None) or seen.now
