@@ -83,6 +83,7 @@ def test_the_script_lists_the_files_of_a_model_and_the_general_ones(tmp_path: Pa
             f"AIM-PROFILE a.yaml {base64.b64encode(b'x' * (LARGEST + 1)).decode()}\nAIM-END\n",
             f"more than {LARGEST} bytes",
         ),
+        (f"AIM-PROFILE a.yaml {base64.b64encode(bytes([1]) * (LARGEST // 5)).decode()}\nAIM-END\n", "more than"),
         (f"{''.join(f'AIM-PROFILE {n}.yaml eA==' + chr(10) for n in range(MOST + 1))}AIM-END\n", f"more than {MOST}"),
         (f"AIM-IMAGE eA== {base64.b64encode(b'x' * 1025).decode()}\nAIM-END\n", "more than 1024 characters"),
     ],
