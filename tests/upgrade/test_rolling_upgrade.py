@@ -28,7 +28,7 @@ SEED = 20261123
 ACTS = 30
 DECIDED = {"serving", "routing"}
 """Creations, changes and deletions that this release alone takes part in."""
-ADDED = ("gateways/",)
+ADDED = ("gateways/", "aimprofile", "aimclusterprofile", "configmaps-profile-catalogue")
 """Parts that this release reads and the former did not: its decisions record no position of them, so what today's code
 would have decided with them is not known (FW-481)."""
 pytestmark = pytest.mark.timeout(400)

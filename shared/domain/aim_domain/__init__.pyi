@@ -173,7 +173,7 @@ from .profiles.runtime import accelerator_summary as accelerator_summary
 from .profiles.runtime import as_model as as_model
 from .profiles.runtime import as_template as as_template
 from .profiles.runtime import gpu_resource as gpu_resource
-from .profiles.runtime import merged_resources as merged_resources
+from .profiles.runtime import partition_resources as partition_resources
 from .profiles.runtime import profile_file as profile_file
 from .profiles.runtime import runtime_resources as runtime_resources
 from .profiles.selection import AnyProfile as AnyProfile

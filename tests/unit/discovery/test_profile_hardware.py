@@ -111,6 +111,46 @@ def test_a_node_that_an_autoscaler_adds_counts_unless_it_would_have_to_be_partit
     assert verdict(plan_of(parts, objects=(config,))) == (*ABSENT, 0)
 
 
+def amounts(node: JsonObject, **given: str) -> JsonObject:
+    return {**node, "status": {"allocatable": {f"amd.com/{name}": amount for name, amount in given.items()}}}
+
+
+PARTS = amounts(detected("n1", "MI300X", "CPX-NPS4"), cpx_nps4="64")
+SINGLE = amounts(detected("n2", "MI300X", "CPX-NPS4"), gpu="64")
+MODE = {"acceleratorPartitioningMode": "cpx-nps4"}
+
+
+@pytest.mark.spec("PR-033", "PR-026")
+@pytest.mark.parametrize(
+    ("spec", "nodes", "resource", "count"),
+    [
+        (MODE, (PARTS,), "amd.com/cpx_nps4", 1),
+        ({"acceleratorPartitioningMode": "partitioned"}, (PARTS,), "amd.com/cpx_nps4", 1),
+        (MODE, (amounts(PARTS, gpu="0", cpx_nps4="64"),), "amd.com/cpx_nps4", 1),
+        (MODE, (PARTS, SINGLE), "amd.com/gpu", 1),
+        (MODE, (SINGLE,), "amd.com/gpu", 1),
+        ({}, (amounts(detected("n1", "MI300X", "default"), spx_nps1="8"),), "amd.com/spx_nps1", 1),
+        ({}, (amounts(gpu_node(), spx_nps1="8"),), "amd.com/spx_nps1", 1),
+        ({}, (detected("n1", "MI300X", "default", gpus=None),), "amd.com/gpu", 1),
+    ],
+)
+def test_parts_of_gpus_are_asked_for_as_the_nodes_name_them(
+    spec: dict[str, Any], nodes: tuple[JsonObject, ...], resource: str, count: int
+) -> None:
+    plan = plan_of({**spec, "acceleratorCount": 4}, *nodes)
+    assert verdict(plan) == (*READY, count)
+    assert plan.status is not None
+    asked = plan.status["resources"]["limits"]
+    assert {name: amount for name, amount in asked.items() if "/" in name} == {resource: "4"}
+
+
+@pytest.mark.spec("PR-033", "PR-025")
+def test_too_few_parts_are_named_by_their_resource() -> None:
+    plan = plan_of({**MODE, "acceleratorCount": 65}, PARTS)
+    assert verdict(plan) == (*ABSENT, 0)
+    assert "node n1 has 64 allocatable amd.com/cpx_nps4" in words(plan)
+
+
 SCHEME = f"{ACCELERATOR}partitioning-scheme."
 LABELS: tuple[dict[str, str], ...] = (
     {},

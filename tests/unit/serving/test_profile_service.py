@@ -147,6 +147,17 @@ def test_a_service_runs_its_profile() -> None:
     assert condition_of(plan, "ModelReady") is None
 
 
+@pytest.mark.spec("PR-033")
+def test_a_container_asks_for_parts_of_gpus_by_the_resource_of_their_nodes() -> None:
+    amounts = {"amd.com/cpx_nps4": "4", "memory": "24Gi"}
+    state = {"resources": {"requests": amounts, "limits": amounts}}
+    found = profile(acceleratorPartitioningMode="CPX-NPS4", acceleratorCount=4, state=state)
+    (container,) = served(decided(found, cache()))["spec"]["predictor"]["containers"]
+    for side in ("requests", "limits"):
+        asked = container["resources"][side]
+        assert {name: amount for name, amount in asked.items() if "/" in name} == {"amd.com/cpx_nps4": "4"}
+
+
 @pytest.mark.spec("PR-080", "PR-081")
 def test_the_weights_of_a_profile_are_in_a_cache_of_profiles() -> None:
     plan = decided(profile())

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from aim_discovery.templates.gpu import Reach
 from aim_domain import (
+    DEFAULT_GPU_RESOURCE,
     UNPARTITIONED,
     AcceleratorType,
     AnyProfile,
@@ -20,6 +21,7 @@ from aim_domain import (
     gpu_kinds,
     gpu_resource,
     labels,
+    partition_resources,
     taints_of,
 )
 from aim_domain.component_names import ComponentName
@@ -35,6 +37,7 @@ UNKNOWN: Final = "NodeListFailed"
 
 _SCHEME: Final = f"{labels.ACCELERATOR_PREFIX}partitioning-scheme."
 _WHOLE: Final = "default"
+_WHOLE_MODE: Final = "SPX-NPS1"
 _PARTITIONED: Final = "partitioned"
 _DEVICE_KEYS: Final = (labels.GPU_DEVICE_ID, labels.BETA_GPU_DEVICE_ID)
 _COUNTED_KEYS: Final = tuple(f"{key}." for key in _DEVICE_KEYS)
@@ -105,11 +108,13 @@ class HardwareMatch:
     Attributes:
         nodes: how many nodes have the hardware; ``None`` when none is asked for.
         affinity: JSON of ``status.resolvedNodeAffinity``.
+        resource: extended resource of the accelerator on these nodes; empty without any.
     """
 
     component: Component
     nodes: int | None = None
     affinity: JsonObject | None = None
+    resource: str = ""
 
     @property
     def is_there(self) -> bool:
@@ -135,10 +140,14 @@ def match_hardware(profile: AnyProfile, view: View, reach: Reach) -> HardwareMat
         fault = ClassifiedError(Category.INFRASTRUCTURE, UNKNOWN, message)
         return HardwareMatch(Component(ComponentName.NODES, State.DEGRADED, errors=(fault,)), affinity=affinity)
     obstacles = {one.name: _obstacle(one, profile, kind, reach) for one in found}
-    fitting = [name for name, obstacle in obstacles.items() if not obstacle]
+    fitting = [_resource_on(one, profile, kind) for one in found if not obstacles[one.name]]
     if fitting:
         message = f"{accelerator_summary(profile)} is in the cluster"
-        return HardwareMatch(Component(ComponentName.NODES, State.READY, AVAILABLE, message), len(fitting), affinity)
+        # A pod asks for one resource, and nodes that name it otherwise are none for it.
+        usual = gpu_resource(spec)
+        resource = usual if usual in fitting else min(fitting)
+        there = Component(ComponentName.NODES, State.READY, AVAILABLE, message)
+        return HardwareMatch(there, fitting.count(resource), affinity, resource)
     coming = reach.can_come(wanted, 0) if spec.accelerator_partitioning_mode == UNPARTITIONED else ""
     if coming:
         message = f"no node has GPU {coming} now; one is added when a pod waits for it (gpus.provisionable)"
@@ -172,7 +181,7 @@ def _obstacle(node: AcceleratorNode, profile: AnyProfile, kind: AcceleratorType,
     if kind is AcceleratorType.GPU and not _is_partitioned_so(node, mode):
         has = ", ".join(node.schemes).lower() or "no label of its partitioning"
         return f"is not {mode} ({has})"
-    resource = "cpu" if kind is AcceleratorType.CPU else gpu_resource(spec)
+    resource = _resource_on(node, profile, kind)
     has_amount = node.allocatable(resource)
     if has_amount is not None and has_amount < (spec.accelerator_count or 0):
         return f"has {has_amount} allocatable {resource}"
@@ -180,6 +189,18 @@ def _obstacle(node: AcceleratorNode, profile: AnyProfile, kind: AcceleratorType,
     if node.taints and not reach.takes(model):
         return f"has a taint that pods of services do not tolerate ({reach.obstacles((model,))})"
     return ""
+
+
+def _resource_on(node: AcceleratorNode, profile: AnyProfile, kind: AcceleratorType) -> str:
+    """What the node calls the accelerator: the usual resource, or that of a mode, where it has that alone (PR-033)."""
+    spec, mode = profile.spec, profile.spec.accelerator_partitioning_mode
+    if kind is AcceleratorType.CPU:
+        return "cpu"
+    usual = gpu_resource(spec)
+    if usual != DEFAULT_GPU_RESOURCE or node.allocatable(usual):
+        return usual
+    modes = {UNPARTITIONED: (_WHOLE_MODE,), _PARTITIONED: node.schemes}.get(mode.lower(), (mode,))
+    return next((name for name in partition_resources(modes) if node.allocatable(name)), usual)
 
 
 def _is_partitioned_so(node: AcceleratorNode, mode: str) -> bool:

@@ -182,7 +182,7 @@ def _fields(profile: AnyProfile, match: HardwareMatch, provenance: Provenance) -
         "baseImage": _base_image(profile),
         "matchingNodes": match.nodes,
         "hardwareSummary": accelerator_summary(profile) or None,
-        "resources": runtime_resources(profile) or None,
+        "resources": runtime_resources(profile, match.resource) or None,
         "resolvedNodeAffinity": match.affinity,
     }
 

@@ -1,7 +1,7 @@
 """How the engine of a profile runs: its file, environment and resources (PR-030 to PR-034, PR-071 to PR-073)."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from types import MappingProxyType
 from typing import Final
@@ -18,7 +18,6 @@ from aim_domain.bounds import MAX_ENTRIES
 from aim_domain.custom_profile import InvalidProfileError, RenderedProfile, check_aim_id
 from aim_domain.profiles.selection import AnyProfile, accelerator_of
 from controller_runtime import JsonObject, quantity, to_json
-from controller_runtime.core import ResourceRequirements
 
 NVIDIA_RESOURCE: Final = "nvidia.com/gpu"
 _SLICES: Final[Mapping[str, int]] = MappingProxyType({"spx": 1, "dpx": 2, "qpx": 4, "cpx": 8})
@@ -36,9 +35,23 @@ def gpu_resource(spec: ClusterProfileSpec) -> str:
     return NVIDIA_RESOURCE if spec.accelerator_vendor is AcceleratorVendor.NVIDIA else DEFAULT_GPU_RESOURCE
 
 
-def runtime_resources(profile: AnyProfile) -> JsonObject:
-    """Requests and limits: what the accelerator needs, and above it what the profile says (PR-030 to PR-032)."""
-    computed = _of_accelerator(profile)
+def partition_resources(modes: Iterable[str]) -> tuple[str, ...]:
+    """The resources of parts of GPUs where the device plugin names each mode (strategy ``mixed``, PR-033).
+
+    >>> partition_resources(["CPX-NPS4"])
+    ('amd.com/cpx_nps4',)
+    """
+    vendor = DEFAULT_GPU_RESOURCE.partition("/")[0]
+    return tuple(f"{vendor}/{mode.lower().replace('-', '_')}" for mode in modes)
+
+
+def runtime_resources(profile: AnyProfile, resource: str = "") -> JsonObject:
+    """Requests and limits: what the accelerator needs, and above it what the profile says (PR-030 to PR-033).
+
+    Args:
+        resource: extended resource of its GPUs on the nodes that fit; empty for the usual one.
+    """
+    computed = _of_accelerator(profile, resource or gpu_resource(profile.spec))
     own = to_json(profile.spec.resources) if profile.spec.resources is not None else {}
     sides = ("requests", "limits")
     merged = {side: {**computed.get(side, {}), **(own.get(side) or {})} for side in sides}
@@ -46,7 +59,7 @@ def runtime_resources(profile: AnyProfile) -> JsonObject:
     return {side: dict(islice(held.items(), MAX_ENTRIES)) for side, held in merged.items() if held}
 
 
-def _of_accelerator(profile: AnyProfile) -> JsonObject:
+def _of_accelerator(profile: AnyProfile, resource: str) -> JsonObject:
     spec, count = profile.spec, profile.spec.accelerator_count or 0
     kind = accelerator_of(profile)
     if kind is AcceleratorType.CPU:
@@ -55,7 +68,7 @@ def _of_accelerator(profile: AnyProfile) -> JsonObject:
         return {"requests": {**cores, "memory": memory}, "limits": {**cores, "memory": memory}}
     if kind is None or not count:
         return {}
-    gpus = {gpu_resource(spec): str(count)}
+    gpus = {resource: str(count)}
     slices = _slices(spec.accelerator_partitioning_mode)
     if not slices:
         return {"requests": gpus, "limits": gpus}
@@ -203,9 +216,17 @@ def _hardware(profile: AnyProfile) -> JsonObject | None:
         "gpu": {
             "requests": spec.accelerator_count or 0,
             **({"model": spec.accelerator_model} if spec.accelerator_model else {}),
-            "resourceName": gpu_resource(spec),
+            "resourceName": _resource_in_use(profile),
         }
     }
+
+
+def _resource_in_use(profile: AnyProfile) -> str:
+    """The one that discovery found on the nodes: a container asks for one alone."""
+    found, usual = profile.status.resources, gpu_resource(profile.spec)
+    asked = found.limits if found is not None else {}
+    own = (name for name in sorted(asked) if name.startswith(f"{usual.partition('/')[0]}/"))
+    return usual if usual in asked else next(own, usual)
 
 
 def _without_absent(block: JsonObject) -> JsonObject:
@@ -223,8 +244,3 @@ def as_model(profile: AnyProfile) -> AIMModel:
         "status": {"status": profile.status.status.value},
     }
     return AIMModel.model_validate(body)
-
-
-def merged_resources(profile: AnyProfile) -> ResourceRequirements:
-    """`runtime_resources` as a model."""
-    return ResourceRequirements.model_validate(runtime_resources(profile))
