@@ -1,6 +1,7 @@
 """Services that are served by profiles: discovered, written by hand, laid over, derived (docs/spec/profiles.md)."""
 
 import asyncio
+from collections.abc import Mapping
 
 import pytest
 from support.stack import OWN, Platform, status_of
@@ -15,9 +16,18 @@ BASE = "amdenterpriseai/aim-base:0.9.0"
 PIPELINE = {"aim.eai.amd.com/reconciler-pipeline": "profile"}
 
 
-async def create(platform: Platform, kind: str, plural: str, team: str, name: str, **body: object) -> str:
+async def create(
+    platform: Platform,
+    kind: str,
+    plural: str,
+    team: str,
+    name: str,
+    *,
+    annotations: Mapping[str, str] | None = None,
+    **body: object,
+) -> str:
     version = NEWER if "profile" in plural else OWN
-    metadata = {"name": name, "namespace": team, **body.pop("metadata", {})}  # type: ignore[dict-item]
+    metadata = {"name": name, "namespace": team, "annotations": dict(annotations or {})}
     path = f"{version}/namespaces/{team}/{plural}"
     await platform.api.created(
         path, {"apiVersion": version.removeprefix("/apis/"), "kind": kind, "metadata": metadata, **body}
@@ -26,9 +36,7 @@ async def create(platform: Platform, kind: str, plural: str, team: str, name: st
 
 
 async def model(platform: Platform, team: str, name: str = "qwen", image: str = IMAGE) -> str:
-    return await create(
-        platform, "AIMModel", "aimmodels", team, name, metadata={"annotations": PIPELINE}, spec={"image": image}
-    )
+    return await create(platform, "AIMModel", "aimmodels", team, name, annotations=PIPELINE, spec={"image": image})
 
 
 async def profiles(platform: Platform, team: str) -> dict[str, JsonObject]:

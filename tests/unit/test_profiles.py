@@ -202,6 +202,12 @@ def test_versions_are_compared_as_versions(lower: str, higher: str) -> None:
     assert compare_versions(higher, higher) == 0
 
 
+@pytest.mark.spec("PR-046")
+def test_what_no_tag_can_have_is_not_compared() -> None:
+    assert compare_versions("1.0.0-" + "a" * 122 + "b", "1.0.0-" + "a" * 122 + "c") == 0
+    assert compare_versions("1.0.0-" + "a" * 121 + "b", "1.0.0-" + "a" * 121 + "c") < 0
+
+
 @pytest.mark.spec("PR-006")
 @pytest.mark.parametrize(
     ("image", "version"),

@@ -103,7 +103,7 @@ def test_as_many_as_slots_are_free_have_their_turn(crowd: DiscoveryCache) -> Non
 def test_one_node_of_many_changes_for_nobody(crowd: DiscoveryCache) -> None:
     groups = crowd.reads(TEMPLATES, "t2500").summaries
     changes = crowd.put(NODES, gpu_node("n0", DEVICES[1]))
-    # Of profiles each node is told, by its own group; no template reads one.
+    # Profiles have a group of their own, with every node in it; no template reads that.
     of_templates = [{one for one in change.groups if one[1] != ACCELERATORS.name} for change in changes]
     assert of_templates == [set()]
     assert crowd.reads(TEMPLATES, "t2500").summaries == groups

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cmp_to_key
+from functools import cmp_to_key, lru_cache
 from typing import Final, TypeAlias
 
 from semver import Version
@@ -34,6 +34,8 @@ _PRECISIONS: Final = (
     *(Precision.FP4, Precision.INT4, Precision.FP8, Precision.INT8, Precision.FP16, Precision.BF16),
     Precision.FP32,
 )
+_LONGEST_TAG: Final = 128
+"""Characters of a tag at most, as registries have it; a field of an object has more, and others wait for the sort."""
 _NUMBERS: Final = re.compile(r"[0-9]{1,18}")
 
 
@@ -221,6 +223,7 @@ def compare_versions(one: str, other: str) -> int:
     >>> compare_versions("0.9.0", "0.10"), compare_versions("v1.0", "1.0.0"), compare_versions("2024-10", "2024-9")
     (-1, 0, 1)
     """
+    one, other = one[:_LONGEST_TAG], other[:_LONGEST_TAG]
     left, right = _semantic(one), _semantic(other)
     if left is not None and right is not None:
         return left.compare(right)
@@ -230,7 +233,9 @@ def compare_versions(one: str, other: str) -> int:
     return (numbers[0] > numbers[1]) - (numbers[0] < numbers[1])
 
 
+@lru_cache(maxsize=1024)
 def _semantic(text: str) -> Version | None:
+    """Kept, as each comparison of a sort asks again."""
     try:
         return Version.parse(text.removeprefix("v"), optional_minor_and_patch=True)
     except ValueError:
