@@ -9,8 +9,7 @@ from controller_runtime.manager.run import ServiceProcess
 
 async def one_round(process: ServiceProcess) -> None:
     """Let every object have another pass, as a resync does, and wait until none waits for one any more."""
-    assert process.state.term is not None
-    controllers = process.state.term.controllers
+    controllers = process.state.terms[0].controllers
     taken = {name: queue.taken for name, queue in controllers.queues.items()}
     await controllers._resync()
     waiting = {name for name, queue in controllers.queues.items() if queue.depth}

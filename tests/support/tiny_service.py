@@ -15,7 +15,7 @@ from typing import Final
 import structlog
 from pydantic import model_validator
 
-from aim_domain import AIMModel, AimSettings
+from aim_domain import AIMModel, DivisibleSettings
 from aim_domain.kinds import AIM_MODEL
 from controller_runtime import (
     FACTS,
@@ -134,7 +134,7 @@ def reconcile(model: AIMModel, view: View, _now: datetime) -> Plan:
     return Plan(children=(Child(CONFIG_MAPS, body),))
 
 
-def definition(_: AimSettings) -> ServiceDefinition:
+def definition(settings: DivisibleSettings) -> ServiceDefinition:
     """The declaration."""
     return ServiceDefinition(
         name=NAME,
@@ -145,8 +145,10 @@ def definition(_: AimSettings) -> ServiceDefinition:
         writes=(writes(CONFIG_MAPS, Verb.APPLY),),
         effects=(LOOK,),
         governs_streams=True,
+        divisible=True,
+        shards=settings.shards,
     )
 
 
 if __name__ == "__main__":
-    run_service(AimSettings, definition)
+    run_service(DivisibleSettings, definition)

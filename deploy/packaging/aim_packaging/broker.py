@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from controller_runtime import FACTS, JsonObject, ServiceDefinition
+from controller_runtime import JsonObject, ServiceDefinition
 from controller_runtime.log.broker.connection import inbox_prefix
-from controller_runtime.log.wire.subjects import Layout, encode_token
+from controller_runtime.log.wire.subjects import Layout, encode_token, facts_part_name
 
 _LOOKS: Final = ("STREAM.INFO.{}", "STREAM.MSG.GET.{}")
 _READS: Final = ("CONSUMER.CREATE.{}", "CONSUMER.INFO.{}.*", "CONSUMER.DELETE.{}.*", "CONSUMER.MSG.NEXT.{}.*")
@@ -57,9 +57,11 @@ def _subjects_of(definition: ServiceDefinition, layout: Layout) -> Iterator[str]
         yield layout.state_filter(part.name)
         yield layout.log_filter(part.name)
         yield layout.sync(part.name)
-    yield layout.state_filter(FACTS.name, definition.name)
-    yield layout.log_filter(FACTS.name, definition.name)
-    yield layout.sync(FACTS.name, definition.name)
+    # The number of its shards may change without a change of its user.
+    for facts in (facts_part_name(index) for index in range(len(definition.leases))):
+        yield layout.state_filter(facts, definition.name)
+        yield layout.log_filter(facts, definition.name)
+        yield layout.sync(facts, definition.name)
     yield f"{layout.root}.decision.{own}.>"
 
 

@@ -165,6 +165,7 @@ def files(charts: Path) -> Mapping[Path, str]:
         charts / "aim-engine/files/rules.yaml": _RULES_HEADER + yaml.safe_dump(rules(), sort_keys=False, width=1000),
         charts / "aim-engine/files/reserved.yaml": _RESERVED_HEADER + yaml.safe_dump(reserved(), sort_keys=False),
         charts / "aim-engine/files/services.txt": " ".join(SERVICES) + "\n",
+        charts / "aim-engine/files/divisible.txt": " ".join(one.name for one in definitions() if one.divisible) + "\n",
         charts / "aim-engine/files/switches.json": json.dumps(dict(switches(Values())), indent=1) + "\n",
         **{charts / f"aim-engine/files/dashboards/{one.name}.json": dashboard_json(one) for one in DASHBOARDS},
         charts / "aim-engine/Chart.yaml": about(),

@@ -21,6 +21,7 @@ from aim_packaging.pod_values import (
     Variables,
 )
 from aim_packaging.pod_values import Secrets as PullSecrets
+from controller_runtime import MOST_SHARDS
 from controller_runtime.duration import UNSIGNED_PATTERN
 from controller_runtime.log.broker.address import BROKER_URLS
 from controller_runtime.telemetry.logs import LogFormat, LogLevel
@@ -101,6 +102,12 @@ class Workload(_Values):
     """Settings of all services; `services` overrides them for one."""
 
     replicas: int = Field(1, ge=0, description="one replica leads; another one takes over when its Lease expires")
+    shards: int = Field(
+        1,
+        ge=1,
+        le=MOST_SHARDS,
+        description="into how many shards serving and routing divide the namespaces; their replicas share them",
+    )
     image: ServiceImage = ServiceImage()
     image_pull_secrets: PullSecrets = Field([], description="for the images of the platform")
     args: list[str] = Field(["--leader-elect"], description="arguments of the process")

@@ -6,7 +6,7 @@ from aim_domain import (
     CONFIG_PREDICATES,
     NAMESPACE_CONFIGS_BY_NAMESPACE,
     AIMService,
-    AimSettings,
+    DivisibleSettings,
 )
 from aim_domain.component_names import ROUTE_RECONCILED
 from aim_domain.parts import (
@@ -56,11 +56,11 @@ def _read_part(service: AIMService) -> JsonObject:
     }
 
 
-SETTINGS: Final = AimSettings
+SETTINGS: Final = DivisibleSettings
 """The class of the settings that `definition` takes."""
 
 
-def definition(_: AimSettings) -> ServiceDefinition:
+def definition(settings: DivisibleSettings) -> ServiceDefinition:
     """The declaration of the routing service."""
     return ServiceDefinition(
         name="routing",
@@ -98,4 +98,6 @@ def definition(_: AimSettings) -> ServiceDefinition:
             ),
         ),
         writes=(writes(HTTP_ROUTES, Verb.APPLY, Verb.DELETE),),
+        divisible=True,
+        shards=settings.shards,
     )

@@ -10,8 +10,8 @@ from aim_domain import (
     POD_EFFECTS,
     AIMArtifact,
     AIMService,
-    AimSettings,
     AnyProfile,
+    DivisibleSettings,
     labels,
     pod_predicate,
 )
@@ -249,7 +249,7 @@ KAIWO_CONFIG_RECONCILER: Final = Reconciler(
 )
 
 
-class ServingSettings(AimSettings):
+class ServingSettings(DivisibleSettings):
     """Settings of serving beside the common ones."""
 
     engine_proxy: str = Field("", description="HTTP proxy to the engines in pods; empty reaches them directly (LA-034)")
@@ -278,4 +278,6 @@ def definition(settings: ServingSettings) -> ServiceDefinition:
         effects=(*POD_EFFECTS, SCALER_REMOVAL, SCALER_REPORT, GPU_FREE, AWAKENING, ROLLOUT_CHECK, loading),
         writes=WRITTEN,
         governs_streams=True,
+        divisible=True,
+        shards=settings.shards,
     )

@@ -160,6 +160,10 @@ from .replay.replayer import Replayed as Replayed
 from .replay.replayer import Replayer as Replayer
 from .replay.replayer import ServiceCode as ServiceCode
 from .replay.replayer import Verdict as Verdict
+from .shard import MOST_SHARDS as MOST_SHARDS
+from .shard import WHOLE as WHOLE
+from .shard import Shard as Shard
+from .shard import shards as shards
 from .telemetry.catalogue import Readings as Readings
 from .telemetry.catalogue import Total as Total
 

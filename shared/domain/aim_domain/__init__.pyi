@@ -215,6 +215,7 @@ from .runtimeconfig.routing import gateway_duration as gateway_duration
 from .runtimeconfig.routing import routing_settings as routing_settings
 from .runtimeconfig.routing import spans_namespaces as spans_namespaces
 from .settings import AimSettings as AimSettings
+from .settings import DivisibleSettings as DivisibleSettings
 from .spec_checks import PIPELINE_PROFILE as PIPELINE_PROFILE
 from .spec_checks import PIPELINE_TEMPLATE as PIPELINE_TEMPLATE
 from .spec_checks import artifact_errors as artifact_errors

@@ -181,6 +181,10 @@ ANNOTATION_TRACEPARENT: Final = annotation_keys.TRACEPARENT
 """Any object: the trace that it belongs to; set on what you apply, a trace of your own."""
 
 # Annotations that services set (FW-253).
+ANNOTATION_SHARDS: Final = annotation_keys.SHARDS
+"""Lease: into how many shards its holder divides the service."""
+ANNOTATION_ASKED_BY: Final = annotation_keys.ASKED_BY
+"""Lease: the process that asks its holder for the shard."""
 ANNOTATION_SOURCE_REGISTRY: Final = PREFIX + "source-registry"
 """AIMClusterModel: registry of its image."""
 ANNOTATION_SOURCE_REPOSITORY: Final = PREFIX + "source-repository"

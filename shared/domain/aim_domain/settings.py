@@ -3,7 +3,7 @@
 from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 
-from controller_runtime import Settings, own_namespace
+from controller_runtime import MOST_SHARDS, Settings, own_namespace
 
 
 class AimSettings(Settings):
@@ -15,3 +15,14 @@ class AimSettings(Settings):
         default_factory=lambda: own_namespace("aim-system"), description="operator namespace (FW-270)"
     )
     nats_url: str = Field("nats://aim-nats:4222", description="message broker, comma-separated list")
+
+
+class DivisibleSettings(AimSettings):
+    """Settings of a service that can be divided by namespace."""
+
+    shards: int = Field(
+        1,
+        ge=1,
+        le=MOST_SHARDS,
+        description="into how many shards the namespaces are divided; replicas share them (FW-890)",
+    )

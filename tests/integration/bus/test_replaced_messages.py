@@ -76,12 +76,12 @@ async def test_a_replaced_message_is_found_by_the_consumer_and_repaired_by_the_p
     async with running(bus, layout, cluster, answers=answers) as publisher, following(bus, layout, part) as fed:
         await settles(bus, layout, PART, cluster, publisher)
         await eventually(lambda: fed.cache.is_fresh(part), "fresh")
-        fed.feed.listen(lambda _: publisher.reread())
-        sessions = publisher.statistics.sessions
-        await replace_message(bus, layout, "w3", body, headers)
-        await eventually(lambda: publisher.statistics.sessions > sessions, "compared")
-        await settles(bus, layout, PART, cluster, publisher)
-        await eventually(lambda: fed.cache.is_fresh(part) and fed.content(part) == cluster.objects, "agreed again")
+        with fed.feed.listening(lambda _: publisher.reread()):
+            sessions = publisher.statistics.sessions
+            await replace_message(bus, layout, "w3", body, headers)
+            await eventually(lambda: publisher.statistics.sessions > sessions, "compared")
+            await settles(bus, layout, PART, cluster, publisher)
+            await eventually(lambda: fed.cache.is_fresh(part) and fed.content(part) == cluster.objects, "agreed again")
 
 
 @pytest.mark.spec("FW-483")
@@ -93,10 +93,10 @@ async def test_a_version_that_no_list_ever_had_is_repaired_once_the_store_says_s
     async with running(bus, layout, cluster) as publisher, following(bus, layout, part) as fed:
         await settles(bus, layout, PART, cluster, publisher)
         await eventually(lambda: fed.cache.is_fresh(part), "fresh")
-        fed.feed.listen(lambda _: publisher.reread())
-        await replace_message(bus, layout, "w3", FORGED, {"Aim-Rv": "999999"})
-        await eventually(lambda: fed.cache.is_fresh(part) and fed.content(part) == cluster.objects, "agreed again")
-        await settles(bus, layout, PART, cluster, publisher)
+        with fed.feed.listening(lambda _: publisher.reread()):
+            await replace_message(bus, layout, "w3", FORGED, {"Aim-Rv": "999999"})
+            await eventually(lambda: fed.cache.is_fresh(part) and fed.content(part) == cluster.objects, "agreed again")
+            await settles(bus, layout, PART, cluster, publisher)
 
 
 @pytest.mark.spec("FW-483")
@@ -107,12 +107,12 @@ async def test_a_consumer_that_goes_on_disagreeing_has_the_stream_read_again_onc
     source.change("never-published")
     source.sequences[Key("ns", "never-published")] = 77
     async with following(bus, layout, part, cluster="c", settings=replace(PATIENT, restage=600)) as fed:
-        fed.feed.listen(reported.append)
-        async with asyncio.TaskGroup() as group:
-            marking = group.create_task(source.keep_marking())
-            await eventually(lambda: fed.statistics.projection.disagreed >= 5, "disagrees with every marker")
-            marking.cancel()
-        assert (reported, fed.statistics.projection.restaged) == ([part], 1)
+        with fed.feed.listening(reported.append):
+            async with asyncio.TaskGroup() as group:
+                marking = group.create_task(source.keep_marking())
+                await eventually(lambda: fed.statistics.projection.disagreed >= 5, "disagrees with every marker")
+                marking.cancel()
+            assert (reported, fed.statistics.projection.restaged) == ([part], 1)
 
 
 @pytest.mark.spec("FW-483")

@@ -20,6 +20,7 @@ from support.fake_apiserver import (
 
 from aim_domain.kind_names import CONFIG_MAP
 from controller_runtime import KubeClient, TransportSettings
+from controller_runtime.kinds import LEASE
 from controller_runtime.kube.errors import ApiConnectionError
 from controller_runtime.kube.guard import NotLeaderError
 from controller_runtime.kube.lease import Identity, LeaderElector, LeaseSettings
@@ -343,3 +344,87 @@ async def test_a_renewal_that_hangs_ends_leadership_at_the_deadline() -> None:
 def test_settings_that_would_allow_two_leaders_are_refused() -> None:
     with pytest.raises(ValueError, match="renew deadline < duration"):
         LeaseSettings(duration=10, renew_deadline=10)
+
+
+ASKED_BY = "aim.eai.amd.com/asked-by"
+
+
+def noted(cluster: Cluster) -> dict[str, str]:
+    assert cluster.store.object is not None
+    found: dict[str, str] = cluster.store.object["metadata"].get("annotations") or {}
+    return found
+
+
+@pytest.mark.spec("FW-892")
+async def test_a_holder_that_is_asked_goes_on_until_it_gives_the_lease_up_to_the_one_who_asks(
+    cluster: Cluster,
+) -> None:
+    holder, asking, third = (cluster.elector(pod) for pod in ("pod-a", "pod-b", "pod-c"))
+    for elector in (holder, asking, third):
+        await elector._attempt()
+    await asking.ask()
+    assert noted(cluster) == {ASKED_BY: "pod-b_life"}
+    assert not holder._asked.is_set(), "it learns of it when it renews"
+    await rounds(holder, cluster.clock, 2)
+    assert (holder.is_leader, holder._asked.is_set(), holder.claim.asked_by) == (True, True, "pod-b_life")
+    assert noted(cluster) == {ASKED_BY: "pod-b_life"}, "a renewal is no answer"
+
+    await holder.give_up()
+    assert (cluster.spec["holderIdentity"], noted(cluster)) == ("", {ASKED_BY: "pod-b_life"})
+    for elector in (third, holder):
+        await elector._attempt()
+        assert not elector.is_leader, "it is left to the one who asked"
+    await asking._attempt()
+    assert asking.is_leader
+    assert noted(cluster) == {}
+    assert (holder.claim.holder, holder.claim.asked_by) == ("", "pod-b_life"), "as it was seen last"
+    await holder._attempt()
+    assert (holder.claim.holder, holder.claim.asked_by) == ("pod-b_life", "")
+
+
+@pytest.mark.spec("FW-892")
+async def test_what_the_one_who_asked_does_not_take_is_taken_by_another_one(cluster: Cluster) -> None:
+    holder, gone = cluster.elector("pod-a"), cluster.elector("pod-b")
+    await holder._attempt()
+    await gone.ask()
+    await rounds(holder, cluster.clock, 1)
+    await holder.give_up()
+    await rounds(holder, cluster.clock, 3)
+    assert not holder.statistics().leads
+    await rounds(holder, cluster.clock, 2)
+    assert holder.is_leader
+    assert noted(cluster) == {}
+
+
+@pytest.mark.spec("FW-892")
+async def test_neither_a_free_lease_nor_ones_own_is_asked_for(cluster: Cluster) -> None:
+    elector = cluster.elector("pod-a")
+    await elector.ask()
+    await elector._attempt()
+    assert noted(cluster) == {}, "nothing was written by the question"
+    await elector.ask()
+    assert noted(cluster) == {}
+    await elector.give_up(rest=5)
+    await elector.ask()
+    assert noted(cluster) == {}
+    await rounds(elector, cluster.clock, 2)
+    assert not elector.is_leader, "it rests"
+    await rounds(elector, cluster.clock, 2)
+    assert elector.is_leader
+
+
+@pytest.mark.spec("FW-891")
+async def test_a_holder_notes_its_number_of_shards_and_leaves_what_others_note(cluster: Cluster) -> None:
+    divided = cluster.elector("pod-a", annotations={"aim.eai.amd.com/shards": "4"})
+    await divided._attempt()
+    assert noted(cluster) == {"aim.eai.amd.com/shards": "4"}
+    assert cluster.store.object is not None
+    metadata = cluster.store.object["metadata"]
+    owned = {**metadata, "annotations": {**metadata["annotations"], "example.com/owner": "ops"}}
+    await cluster.client.replace(LEASE, {**cluster.store.object, "metadata": owned}, "ops")
+    await divided._attempt()
+    assert noted(cluster) == {"aim.eai.amd.com/shards": "4", "example.com/owner": "ops"}
+    await divided.give_up()
+    assert noted(cluster) == {"aim.eai.amd.com/shards": "4", "example.com/owner": "ops"}
+    await cluster.elector("pod-b")._attempt()
+    assert noted(cluster) == {"example.com/owner": "ops"}

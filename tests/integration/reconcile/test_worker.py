@@ -12,7 +12,6 @@ from support.reconcile_bench import CONFIG_MAPS, SERVICES, Bench, config_map
 from aim_domain import AIMService
 from aim_local.apiserver.http import Request
 from controller_runtime import (
-    FACTS,
     ApiError,
     Category,
     Child,
@@ -149,7 +148,7 @@ async def test_an_effect_that_ended_while_its_plan_was_carried_out_is_not_run_ag
 
     def decides(_obj: AIMService, view: View) -> Plan:
         for one in (effect, other):
-            get_fact(view, FACTS, "serving", one.kind, one.key)
+            get_fact(view, "serving", one.kind, one.key)
         return Plan(children=(child,), effects=(effect, other, unread))
 
     bench.decision = decides
@@ -172,7 +171,7 @@ async def test_a_record_tells_when_an_effect_is_started_and_not_when_it_is_only_
     effect = Effect("image-inspection", "ghcr.io/x:1")
 
     def decides(_obj: AIMService, view: View) -> Plan:
-        get_fact(view, FACTS, "serving", effect.kind, effect.key)
+        get_fact(view, "serving", effect.kind, effect.key)
         return Plan(children=(Child(CONFIG_MAPS, config_map("c", a="1")),), effects=(effect,))
 
     def ends(_: Request) -> bool:

@@ -39,7 +39,7 @@ async def test_facts_of_objects_that_are_gone_are_removed_piece_by_piece() -> No
     # Nobody answers there; a publisher takes everything in and waits.
     async with connect(BusSettings.of_urls("nats://127.0.0.1:9", "test")) as bus:
         publisher = FactPublisher(PublisherSetup(bus, "test"), FACTS, "serving")
-        facts = FactStore(declared, cache, publisher, Dispatcher())
+        facts = FactStore(declared, FACTS, cache, publisher, Dispatcher())
         ending = asyncio.create_task(facts.next_round())
         while not ending.done():
             left.append(cache.count(FACTS))
@@ -59,7 +59,7 @@ async def test_a_fact_that_is_replaced_while_a_round_ends_stays() -> None:
     last = fact_key("serving", "pod-log", "p999")
     async with connect(BusSettings.of_urls("nats://127.0.0.1:9", "test")) as bus:
         publisher = FactPublisher(PublisherSetup(bus, "test"), FACTS, "serving")
-        facts = FactStore(declared, cache, publisher, Dispatcher())
+        facts = FactStore(declared, FACTS, cache, publisher, Dispatcher())
         ending = asyncio.create_task(facts.next_round())
         await asyncio.sleep(0)
         assert 0 < cache.count(FACTS) < 1000, "in the middle of it"

@@ -14,7 +14,7 @@ from support.held import grown, held
 from support.nats import eventually, settings_for
 from support.tiny_service import BUG, UNREADABLE, definition
 
-from aim_domain import AimSettings
+from aim_domain import DivisibleSettings
 from aim_local.apiserver import ControlPlane
 from aim_local.nats import NatsServer
 from controller_runtime import JsonObject, KubeClient, load_connection
@@ -44,7 +44,7 @@ async def tiny(
     await api.created("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(controlplane.kubeconfig())
-    settings = AimSettings(system_namespace=NAMESPACE, health_probe_bind_address="0", direct_watch=False)
+    settings = DivisibleSettings(system_namespace=NAMESPACE, health_probe_bind_address="0", direct_watch=False)
     async with AsyncExitStack() as stack:
         # Tracebacks for people, of every bug of every object, would take most of the time.
         stack.enter_context(capture_logs())
@@ -126,11 +126,10 @@ async def test_a_comparison_takes_over_what_is_known(tiny: ServiceProcess, api: 
     part = "tinymodels"
 
     async def is_leading() -> bool:
-        return tiny.state.term is not None and tiny.state.term.publishers[part].objects == ALIVE
+        return bool(tiny.state.terms) and tiny.state.terms[0].publishers[part].objects == ALIVE
 
     await eventually(is_leading, "all models are known")
-    term = tiny.state.term
-    assert term is not None
+    term = tiny.state.terms[0]
     present, reflector = term._publishers[part]._context.intake.source.present, term._reflectors[part]
 
     async def was_repeated() -> bool:

@@ -74,6 +74,22 @@ def test_leaders_and_since_when_a_service_has_none() -> None:
     assert all("component=" in one.remedy for one in found[1:])
 
 
+@pytest.mark.spec("FW-612", "FW-890")
+def test_each_shard_of_a_divided_service_has_a_leader() -> None:
+    def lease(name: str, holder: str, shards: str) -> JsonObject:
+        spec = {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": NOW.isoformat()}
+        return {"metadata": {"name": name, "annotations": {"aim.eai.amd.com/shards": shards}}, "spec": spec}
+
+    # What is left of a larger number belongs to no shard any more.
+    leases = [lease("aim-serving", "a", "3"), lease("aim-serving-2", "b", "3"), lease("aim-serving-3", "", "4")]
+    found = list(doctor.leading(leases, NOW))
+    assert [(one.mark, one.what) for one in found] == [
+        (Mark.OK, "shard 0 of serving is led by a"),
+        (Mark.BAD, "no process leads shard 1 of serving and its Lease is released"),
+        (Mark.OK, "shard 2 of serving is led by b"),
+    ]
+
+
 @pytest.mark.spec("FW-612", "FW-539")
 def test_definitions_of_this_release_and_of_an_older_one() -> None:
     assert marks(doctor.own_definitions(OURS)) == [Mark.OK]

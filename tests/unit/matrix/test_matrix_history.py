@@ -10,7 +10,7 @@ from support.builders import make
 from support.serving import aim_service
 from support.versions import version_of
 
-from aim_domain import AimSettings, kinds
+from aim_domain import DivisibleSettings, kinds
 from aim_routing.service import definition
 from controller_runtime import JsonObject, Key, dumps
 from controller_runtime.log.history.versions import LoggedVersion
@@ -48,7 +48,7 @@ def history() -> list[LoggedVersion]:
 def test_plans_depend_on_the_present_alone(seed: int) -> None:
     chance = random.Random(seed)
     past = history()[: chance.randint(1, 7)]
-    routing = definition(AimSettings())
+    routing = definition(DivisibleSettings())
     lived = _plans(routing, _cache(routing, _some_of(past, chance)), NOW)
     assert lived == _plans(routing, _cache(routing, _present_of(past)), NOW)
 
@@ -63,7 +63,7 @@ def test_a_version_that_is_logged_late_or_again_is_not_the_present() -> None:
 
 
 def test_another_present_makes_another_plan() -> None:
-    routing = definition(AimSettings())
+    routing = definition(DivisibleSettings())
     before, after = (_plans(routing, _cache(routing, history()[:length]), NOW) for length in (3, 4))
     assert before.keys() == after.keys()
     assert before != after

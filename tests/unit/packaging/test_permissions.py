@@ -104,12 +104,13 @@ def test_model_sync_reads_secrets_of_the_operator_namespace_only() -> None:
     assert [one.where for one in found] == [Where.SYSTEM_NAMESPACE]
 
 
-@pytest.mark.spec("FW-301", "FW-281")
-def test_a_service_has_its_own_lease_and_no_other() -> None:
+@pytest.mark.spec("FW-301", "FW-281", "FW-890")
+def test_a_service_has_its_own_leases_and_no_others() -> None:
     for definition in DEFINITIONS.values():
         leases = [one for one in permissions(definition) if one.resource == "leases"]
         named = [one for one in leases if one.names]
-        assert {name for one in named for name in one.names} == {f"aim-{definition.name}"}
+        of_shards = {f"aim-{definition.name}-{index}" for index in range(1, 16)} if definition.divisible else set()
+        assert {name for one in named for name in one.names} == {f"aim-{definition.name}", *of_shards}
         # A create cannot be bound to a name.
         assert all(one.verbs == {ApiVerb.CREATE} for one in leases if not one.names)
         assert {one.where for one in leases} == {Where.SYSTEM_NAMESPACE}
@@ -173,6 +174,7 @@ def test_what_nobody_of_ours_writes_has_no_status_of_ours() -> None:
 def test_the_chart_is_up_to_date_or_says_which_file_is_not(tmp_path: Path) -> None:
     assert {path.name for path in outdated(tmp_path)} == {
         "services.txt",
+        "divisible.txt",
         "switches.json",
         "permissions.yaml",
         "PERMISSIONS.md",

@@ -11,7 +11,7 @@ from support.builders import condition, make, owner
 from support.deciding import decide
 from support.woken import Awake, woken
 
-from aim_domain import AimSettings, labels
+from aim_domain import DivisibleSettings, labels
 from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_RUNTIME_CONFIG, AIM_SERVICE, HTTP_ROUTE
 from aim_domain.naming import http_route_name
 from aim_domain.parts import HTTP_ROUTES, SERVICES
@@ -21,7 +21,7 @@ from aim_routing.service import definition
 from controller_runtime import JsonObject, Key, Plan, timestamp
 from controller_runtime.testing import NOW, BuiltCache, cache_of
 
-ROUTING = definition(AimSettings())
+ROUTING = definition(DivisibleSettings())
 RECONCILER = ROUTING.reconcilers[0]
 GATEWAY = {"name": "gw", "namespace": "infra"}
 OLDER = "demo"

@@ -8,7 +8,7 @@ from support.builders import make, owner
 from support.deciding import decide
 from support.woken import woken
 
-from aim_domain import AimSettings
+from aim_domain import DivisibleSettings
 from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_RUNTIME_CONFIG, AIM_SERVICE, HTTP_ROUTE
 from aim_domain.naming import http_route_name
 from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, SERVICES
@@ -17,7 +17,7 @@ from aim_routing.service import definition
 from controller_runtime import JsonObject, Plan
 from controller_runtime.testing import NOW, BuiltCache, cache_of
 
-ROUTING = definition(AimSettings())
+ROUTING = definition(DivisibleSettings())
 RECONCILER = ROUTING.reconcilers[0]
 GATEWAY = {"name": "gw", "namespace": "infra"}
 TEAM, OTHER = "team-a", "team-b"

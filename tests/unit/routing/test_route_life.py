@@ -8,14 +8,14 @@ from structlog.testing import capture_logs
 from support.builders import condition, make
 from support.live import Live
 
-from aim_domain import AimSettings, labels
+from aim_domain import DivisibleSettings, labels
 from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_SERVICE
 from aim_domain.kinds import GATEWAY as GATEWAY_KIND
 from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, GATEWAYS, HTTP_ROUTES, SERVICES
 from aim_routing.service import definition
 from controller_runtime import JsonObject, Plan
 
-ROUTING = definition(AimSettings())
+ROUTING = definition(DivisibleSettings())
 GATEWAY: JsonObject = {"name": "gw", "namespace": "infra"}
 ON: JsonObject = {"enabled": True, "gatewayRef": GATEWAY}
 TEAM, NAME, ROUTE = "ml-team", "qwen-chat", "qwen-chat-a04542d9"

@@ -7,7 +7,7 @@ import pytest
 from support.builders import condition, make
 from support.deciding import decide
 
-from aim_domain import AIMService, AimSettings, Gateway, HTTPRoute, ParentReference
+from aim_domain import AIMService, DivisibleSettings, Gateway, HTTPRoute, ParentReference
 from aim_domain.kinds import AIM_SERVICE, HTTP_ROUTE
 from aim_domain.kinds import GATEWAY as GATEWAY_KIND
 from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, HTTP_ROUTES, SERVICES
@@ -323,7 +323,7 @@ def test_annotations_and_labels_are_named_when_they_are_missing() -> None:
         render("{.metadata.labels.b}", empty)
 
 
-ROUTING = definition(AimSettings())
+ROUTING = definition(DivisibleSettings())
 
 
 def plan(service: JsonObject, *others: JsonObject) -> Plan:

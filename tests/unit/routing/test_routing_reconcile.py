@@ -8,7 +8,7 @@ from support.builders import condition, make, owner
 from support.deciding import decide
 from support.woken import woken
 
-from aim_domain import AimSettings
+from aim_domain import DivisibleSettings
 from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_SERVICE, HTTP_ROUTE
 from aim_domain.naming import inference_service_name
 from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, HTTP_ROUTES, SERVICES
@@ -16,7 +16,7 @@ from aim_routing.service import definition
 from controller_runtime import Category, Change, ClassifiedError, JsonObject, Key, Plan
 from controller_runtime.testing import NOW, BuiltCache, cache_of
 
-ROUTING = definition(AimSettings())
+ROUTING = definition(DivisibleSettings())
 RECONCILER = ROUTING.reconcilers[0]
 GATEWAY = {"name": "gw", "namespace": "infra"}
 ROUTE = "qwen-chat-a04542d9"

@@ -6,7 +6,7 @@ import pytest
 from support.builders import condition, make, owner
 from support.deciding import decide
 
-from aim_domain import AIMService, AimSettings
+from aim_domain import AIMService, DivisibleSettings
 from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_RUNTIME_CONFIG, AIM_SERVICE, HTTP_ROUTE
 from aim_domain.naming import http_route_name
 from aim_domain.parts import SERVICES
@@ -15,7 +15,7 @@ from aim_routing.service import definition
 from controller_runtime import JsonObject, Plan
 from controller_runtime.testing import NOW, cache_of
 
-ROUTING = definition(AimSettings())
+ROUTING = definition(DivisibleSettings())
 GATEWAY = {"name": "test-gateway", "namespace": "gateway-ns"}
 ON: JsonObject = {"enabled": True, "gatewayRef": GATEWAY}
 ROUTE = "qwen-chat-a04542d9"

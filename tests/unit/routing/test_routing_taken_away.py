@@ -4,13 +4,13 @@ import pytest
 from support.builders import make
 from support.live import Live
 
-from aim_domain import AimSettings
+from aim_domain import DivisibleSettings
 from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_RUNTIME_CONFIG, AIM_SERVICE
 from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, HTTP_ROUTES, RUNTIME_CONFIGS, SERVICES
 from aim_routing.service import definition
 from controller_runtime import JsonObject
 
-ROUTING = definition(AimSettings())
+ROUTING = definition(DivisibleSettings())
 ON: JsonObject = {"enabled": True, "gatewayRef": {"name": "gw", "namespace": "infra"}, "pathTemplate": "/demo/chat"}
 QUOTA: JsonObject = {"artifactStorageQuota": {"clusterLimit": "50Ti"}}
 TEAM, NAME = "demo", "chat"

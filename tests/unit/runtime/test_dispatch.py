@@ -30,12 +30,12 @@ def names(reported: list[Change[Any]]) -> list[str]:
 @pytest.mark.spec("FW-461")
 async def test_others_run_while_thousands_of_changes_are_reported() -> None:
     dispatcher, reported, at_turn = Dispatcher(), list[Change[Any]](), list[int]()
-    dispatcher.listen(reported.append)
-    dispatcher(changes(0, 1000))
-    while len(reported) < 1000:
-        assert len(at_turn) < 1000
-        at_turn.append(len(reported))
-        await asyncio.sleep(0)
+    with dispatcher.listening(reported.append):
+        dispatcher(changes(0, 1000))
+        while len(reported) < 1000:
+            assert len(at_turn) < 1000
+            at_turn.append(len(reported))
+            await asyncio.sleep(0)
     assert len(at_turn) >= 9
     assert names(reported) == [f"w{number}" for number in range(1000)]
 
@@ -48,10 +48,10 @@ async def test_what_comes_meanwhile_is_reported_behind() -> None:
         if change.key.name == "w0":
             dispatcher(changes(1000, 1))
 
-    dispatcher.listen(listen)
-    dispatcher(changes(0, 300))
-    dispatcher(changes(2000, 1))
-    await reported_all(dispatcher)
+    with dispatcher.listening(listen):
+        dispatcher(changes(0, 300))
+        dispatcher(changes(2000, 1))
+        await reported_all(dispatcher)
     assert names(reported) == [*(f"w{number}" for number in range(300)), "w1000", "w2000"]
 
 
@@ -62,20 +62,30 @@ async def test_a_few_changes_are_reported_at_once_and_a_listener_that_stumbles_s
     def stumble(_: Change[Any]) -> None:
         raise ValueError("not foreseen")
 
-    dispatcher.listen(stumble, reported.append)
-    dispatcher(changes(0, 3))
+    with dispatcher.listening(stumble, reported.append):
+        dispatcher(changes(0, 3))
     assert names(reported) == ["w0", "w1", "w2"]
     assert dispatcher.failed == {"widgets": 3}
 
 
 async def test_who_listens_no_longer_is_reported_nothing() -> None:
     dispatcher, former, later = Dispatcher(), list[Change[Any]](), list[Change[Any]]()
-    dispatcher.listen(former.append)
-    dispatcher(changes(0, 300))
-    dispatcher.listen()
+    with dispatcher.listening(former.append):
+        dispatcher(changes(0, 300))
     dispatcher(changes(300, 1))
-    dispatcher.listen(later.append)
-    dispatcher(changes(400, 1))
-    await reported_all(dispatcher)
+    with dispatcher.listening(later.append):
+        dispatcher(changes(400, 1))
+        await reported_all(dispatcher)
     assert len(former) < 300
     assert names(later) == ["w400"]
+
+
+@pytest.mark.spec("FW-890")
+async def test_the_end_of_one_term_takes_no_change_from_another() -> None:
+    dispatcher, stays, goes = Dispatcher(), list[Change[Any]](), list[Change[Any]]()
+    with dispatcher.listening(stays.append):
+        with dispatcher.listening(goes.append):
+            dispatcher(changes(0, 300))
+        await reported_all(dispatcher)
+    assert names(stays) == [f"w{number}" for number in range(300)]
+    assert len(goes) < 300

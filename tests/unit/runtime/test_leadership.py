@@ -6,8 +6,8 @@ import pytest
 from support.nats import eventually
 
 from controller_runtime.log.publish.state import SupersededError
-from controller_runtime.manager import context as leadership
-from controller_runtime.manager.context import AlwaysLeading
+from controller_runtime.manager import leadership
+from controller_runtime.manager.leadership import AlwaysLeading
 
 
 @pytest.fixture

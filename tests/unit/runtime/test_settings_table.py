@@ -8,8 +8,9 @@ import pytest
 
 from aim_artifacts.settings import ArtifactsSettings
 from aim_discovery.settings import DiscoverySettings
-from aim_domain import AimSettings
+from aim_domain import AimSettings, DivisibleSettings
 from aim_model_sync.settings import ModelSyncSettings
+from aim_serving.service import ServingSettings
 from controller_runtime.manager.settings import load, unknown_variables
 
 SPEC: Final = Path(__file__).parents[3] / "docs/spec/framework.md"
@@ -17,8 +18,8 @@ SERVICES: Final[dict[str, type[AimSettings]]] = {
     "model-sync": ModelSyncSettings,
     "discovery": DiscoverySettings,
     "artifacts": ArtifactsSettings,
-    "serving": AimSettings,
-    "routing": AimSettings,
+    "serving": ServingSettings,
+    "routing": DivisibleSettings,
 }
 NOT_IMPLEMENTED: Final = frozenset(
     {

@@ -24,7 +24,7 @@ from support.serving import (
     workload,
 )
 
-from aim_domain import AimSettings
+from aim_domain import DivisibleSettings
 from aim_domain.parts import ARTIFACT_CLAIMS, INFERENCE_SERVICES, SERVICES, TEMPLATE_CACHES, TEMPLATES
 from aim_routing.service import definition as routing
 from aim_serving.service import SERVICE_RECONCILER
@@ -32,7 +32,7 @@ from controller_runtime import JsonObject, WriteMode
 from controller_runtime.reconcile.events import EventRates
 from controller_runtime.testing import NOW, cache_of
 
-ROUTING = routing(AimSettings())
+ROUTING = routing(DivisibleSettings())
 OVERRIDDEN: JsonObject = {"template": {"name": "qwen3-lat"}, "overrides": {"precision": "fp16"}}
 
 

@@ -400,12 +400,12 @@ def leading(leases: list[JsonObject], now: datetime) -> Iterator[Finding]:
     """Whether each service has a leader that is alive."""
     for one in leaders_of(leases, now):
         if not one.late:
-            yield Finding("leaders", Mark.OK, f"{one.service} is led by {one.holder}")
+            yield Finding("leaders", Mark.OK, f"{one.what} is led by {one.holder}")
         else:
             # A released Lease has neither holder nor time.
             ended = f"since {one.renewed}" if one.renewed else "and its Lease is released"
             remedy = f"see whether it runs: kubectl get pods -A -l app.kubernetes.io/component={one.service}"
-            yield Finding("leaders", Mark.BAD, f"no process leads {one.service} {ended}", remedy)
+            yield Finding("leaders", Mark.BAD, f"no process leads {one.what} {ended}", remedy)
 
 
 def unasked_broker(why: str = "", names: BrokerNames = DEFAULT_NAMES) -> Finding:

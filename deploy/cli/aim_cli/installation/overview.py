@@ -15,7 +15,9 @@ from aim_cli.errors import Exit
 from aim_cli.installation.attention import Concern, Group, glance, grouped, in_order, needs_attention
 from aim_cli.units import age, bytes_of
 from aim_domain.kind_names import LEASE, NODE, OWN, POD, KindName
+from aim_domain.labels import ANNOTATION_SHARDS
 from aim_domain.services import SERVICES
+from controller_runtime import MOST_SHARDS, WHOLE, Shard, shards
 
 GPU: Final = "amd.com/gpu"
 _MOST: Final = 20
@@ -29,6 +31,12 @@ class Leader:
     holder: str
     renewed: str
     late: bool
+    shard: Shard = WHOLE
+
+    @property
+    def what(self) -> str:
+        """What it leads, in words."""
+        return self.service if self.shard.count == 1 else f"shard {self.shard.index} of {self.service}"
 
 
 def overview(cluster: Cluster, namespace: str, now: datetime) -> Answer:
@@ -43,14 +51,21 @@ def overview(cluster: Cluster, namespace: str, now: datetime) -> Answer:
     rest = [
         *columns(("KIND", "OBJECTS", "STATES"), [_row(kind, states) for kind, states in counts.items() if states]),
         *_gpu_lines(gpus, pods_read=POD.plural not in cluster.unasked),
-        *(f"leads {one.service}: {one.holder} (renewed {age(one.renewed, now)} ago)" for one in leaders if one.holder),
+        *(f"leads {one.what}: {one.holder} (renewed {age(one.renewed, now)} ago)" for one in leaders if one.holder),
     ]
     data: JsonObject = {
         "attention": [one.data for one in concerns],
         "counts": {kind.kind: dict(states) for kind, states in counts.items() if kind.plural not in unread},
         "gpus": {"requested": gpus[0], "allocatable": gpus[1], "nodes": gpus[2]},
         "leaders": [
-            {"service": one.service, "holder": one.holder, "renewed": one.renewed, "late": one.late} for one in leaders
+            {
+                "service": one.service,
+                **({} if one.shard.count == 1 else {"shard": one.shard.index}),
+                "holder": one.holder,
+                "renewed": one.renewed,
+                "late": one.late,
+            }
+            for one in leaders
         ],
     }
     if LEASE.plural in cluster.unasked:
@@ -88,7 +103,7 @@ def glimpse(cluster: Cluster, namespace: str, now: datetime) -> Answer:
 
 
 def _summary_lines(groups: list[Group], late: list[Leader], now: datetime, most: int, *, whole: bool) -> list[str]:
-    lines = [f"no leader of {one.service}: {one.holder or 'no holder'}" for one in late]
+    lines = [f"no leader of {one.what}: {one.holder or 'no holder'}" for one in late]
     for one in groups[:most]:
         since = f" for {age(one.since, now)}" if one.since else ""
         lines.append(f"{one}{since}: {one.first.why}")
@@ -109,17 +124,31 @@ def _row(kind: KindName, states: Counter[str]) -> tuple[str, str, str]:
 
 
 def leaders_of(leases: list[JsonObject], now: datetime) -> list[Leader]:
-    """Who leads each of the services, as far as Leases tell; none where there is no Lease of any (one process each)."""
+    """Who leads each of the services, as far as Leases tell; none where there is no Lease of any (one process each).
+
+    Of a service that is divided, who leads each of its shards (FW-890): their number stands on the first one's Lease.
+    """
+    known = {lease["metadata"]["name"]: lease for lease in leases}
     found = []
     for service in SERVICES:
-        for lease in leases:
-            if lease["metadata"]["name"] == f"aim-{service}":
-                spec = lease.get("spec") or {}
-                renewed = spec.get("renewTime") or ""
-                lasts = timedelta(seconds=int(spec.get("leaseDurationSeconds") or 15))
-                late = not spec.get("holderIdentity") or not renewed or now - datetime.fromisoformat(renewed) > lasts
-                found.append(Leader(service, spec.get("holderIdentity") or "", renewed, late))
+        if (first := known.get(f"aim-{service}")) is None:
+            continue
+        each = shards(_noted_shards(first))
+        found += [_leader(service, one, known.get(one.lease(f"aim-{service}"), {}), now) for one in each]
     return found
+
+
+def _noted_shards(lease: JsonObject) -> int:
+    noted = (lease["metadata"].get("annotations") or {}).get(ANNOTATION_SHARDS, "1")
+    return max(1, min(int(noted), MOST_SHARDS)) if noted.isdecimal() else 1
+
+
+def _leader(service: str, shard: Shard, lease: JsonObject, now: datetime) -> Leader:
+    spec = lease.get("spec") or {}
+    renewed = spec.get("renewTime") or ""
+    lasts = timedelta(seconds=int(spec.get("leaseDurationSeconds") or 15))
+    late = not spec.get("holderIdentity") or not renewed or now - datetime.fromisoformat(renewed) > lasts
+    return Leader(service, spec.get("holderIdentity") or "", renewed, late, shard)
 
 
 def gpus_of(nodes: list[JsonObject], pods: list[JsonObject]) -> tuple[int, int, int]:

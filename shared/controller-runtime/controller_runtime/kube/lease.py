@@ -3,13 +3,14 @@
 import asyncio
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final, Protocol, final
 
 import structlog
 
+from controller_runtime.annotation_keys import ASKED_BY, SHARDS
 from controller_runtime.api.base import to_json
 from controller_runtime.api.meta import ObjectMeta
 from controller_runtime.core.objects import Lease, LeaseSpec
@@ -106,6 +107,10 @@ def released(before: LeaseSpec) -> LeaseSpec:
     )
 
 
+_OWN_ANNOTATIONS: Final = frozenset({SHARDS, ASKED_BY})
+_NO_ANNOTATIONS: Final[Mapping[str, str]] = {}
+
+
 @final
 class LeaseStore:
     """One Lease by name. Its calls overtake the client's others."""
@@ -127,10 +132,18 @@ class LeaseStore:
                 return None
             raise
 
-    async def write(self, before: Lease | None, spec: LeaseSpec) -> Lease | None:
-        """Create or replace it, provided no other process did since ``before``; None when one did."""
+    async def write(
+        self, before: Lease | None, spec: LeaseSpec, annotations: Mapping[str, str] = _NO_ANNOTATIONS
+    ) -> Lease | None:
+        """Create or replace it, provided no other process did since ``before``; None when one did.
+
+        Args:
+            annotations: of ours; those of others stay.
+        """
         manager = f"aim-{self._name.removeprefix('aim-')}"
         metadata = before.metadata if before else ObjectMeta(name=self._name, namespace=self._namespace)
+        foreign = {key: value for key, value in metadata.annotations.items() if key not in _OWN_ANNOTATIONS}
+        metadata = metadata.model_copy(update={"annotations": {**foreign, **annotations}})
         body = to_json(Lease(metadata=metadata, spec=spec))
         try:
             if before is None:
@@ -141,6 +154,11 @@ class LeaseStore:
             if error.code == 409 or error.is_not_found:
                 return None
             raise
+
+
+def asked_by(lease: Lease | None) -> str:
+    """Identity of the process that asks the holder for the Lease (FW-892); else empty."""
+    return "" if lease is None else lease.metadata.annotations.get(ASKED_BY, "")
 
 
 RELEASE_TIMEOUT: Final = 3.0
@@ -168,6 +186,11 @@ class LeaseSettings:
     retry_period: float = 2.0
 
     @property
+    def reserved(self) -> float:
+        """Seconds for which a free Lease is left to the process that asked its former holder for it (FW-892)."""
+        return 3 * self.retry_period
+
+    @property
     def safe(self) -> float:
         """Seconds after a renewal was sent in which no other process can have taken over."""
         return self.duration - min(_DRIFT, (self.duration - self.renew_deadline) / 2)
@@ -189,6 +212,16 @@ class LeaderStatistics:
 
 
 @final
+@dataclass(frozen=True, slots=True)
+class LeaseClaim:
+    """Identities around a Lease, each of them empty where there is none: this process, its holder, who asks for it."""
+
+    own: str
+    holder: str
+    asked_by: str
+
+
+@final
 class LeaderElector:
     """Takes part in one election while `run` runs.
 
@@ -205,10 +238,19 @@ class LeaderElector:
         settings: LeaseSettings | None = None,
         clock: Clock | None = None,
         on_change: Callable[[bool], None] | None = None,
+        annotations: Mapping[str, str] = _NO_ANNOTATIONS,
     ) -> None:
-        """``on_change`` is called from `run`, with True when leadership was gained and False when lost."""
+        """``on_change`` is called from `run`, with True when leadership was gained and False when lost.
+
+        Args:
+            annotations: what the holder notes on the Lease.
+        """
         self._store = LeaseStore(client, namespace, name)
         self._identity = str(identity)
+        self._annotations = dict(annotations)
+        self._asked_by = ""
+        self._asked = asyncio.Event()
+        self._rests_until = 0.0
         self._succeeds = identity.succeeds
         self._first_look = True
         self._settings = settings or LeaseSettings()
@@ -246,6 +288,38 @@ class LeaderElector:
     async def wait_lost(self) -> None:
         """Wait until this process does not lead; at once when it does not."""
         await self._lost.wait()
+
+    async def wait_asked(self) -> None:
+        """Wait until another process asks for the Lease that this one holds (FW-892)."""
+        await self._asked.wait()
+
+    @property
+    def claim(self) -> LeaseClaim:
+        """Who holds the Lease and who asks for it, as last seen."""
+        holder = (self._seen_spec.holder_identity or "") if self._seen_spec else ""
+        return LeaseClaim(self._identity, holder, self._asked_by)
+
+    async def ask(self) -> None:
+        """Ask the holder for the Lease; it may decline by silence."""
+        async with self._attempting:
+            current = await self._store.read()
+            held_by = (current.spec.holder_identity or "") if current else ""
+            if current is None or held_by in {"", self._identity} or asked_by(current):
+                return
+            kept = {key: value for key, value in current.metadata.annotations.items() if key == SHARDS}
+            if await self._store.write(current, current.spec, {**kept, ASKED_BY: self._identity}):
+                self._asked_by = self._identity
+                _log.info("asking the holder for the lease", lease=str(self._store), holder=held_by)
+
+    async def give_up(self, rest: float = 0.0) -> None:
+        """Release the Lease, to the process that asked for it if one did; what needs the Lease has ended before.
+
+        Args:
+            rest: seconds in which this process does not take it again.
+        """
+        async with self._attempting:
+            self._rests_until = self._clock.boot() + rest
+            await self._release()
 
     async def confirm(self) -> bool:
         """Ask the API server whether the Lease is still ours (FW-407, after a refused checkpoint).
@@ -302,9 +376,10 @@ class LeaderElector:
             return
         current = await self._store.read()
         self._observe(current.spec if current else LeaseSpec())
+        self._note_asked(asked_by(current))
         # Only the first look may find a former life's Lease. A holder that appears later in our place is alive.
         inherits, self._first_look = self._first_look and self._is_former(current), False
-        if current is not None and not inherits and not self._may_take(current.spec):
+        if (current is not None and not inherits and not self._may_take(current.spec)) or self._rests():
             self._lease = self._renewed_at = None
             return
         if not await self._claim(current):
@@ -317,9 +392,20 @@ class LeaderElector:
         if spec != self._seen_spec:
             self._seen_spec, self._seen_at = spec, self._clock.boot()
 
+    def _rests(self) -> bool:
+        return self._clock.boot() < self._rests_until
+
+    def _note_asked(self, by: str) -> None:
+        self._asked_by = by
+        if by not in {"", self._identity} and self.is_leader:
+            self._asked.set()
+        else:
+            self._asked.clear()
+
     def _may_take(self, spec: LeaseSpec) -> bool:
         if is_free(spec, self._identity):
-            return True
+            reserved = spec.holder_identity != self._identity and self._asked_by not in {"", self._identity}
+            return not reserved or self._clock.boot() - self._seen_at > self._settings.reserved
         # The holder's own duration counts: it may run an older release with other settings.
         duration = max(spec.lease_duration_seconds or 0, self._settings.duration)
         return self._clock.boot() - self._seen_at > duration
@@ -329,10 +415,13 @@ class LeaderElector:
         spec = claimed(
             before.spec if before else LeaseSpec(), self._identity, self._settings.duration, self._clock.wall()
         )
-        written = await self._store.write(before, spec)
+        # Another process's question stays until it is answered.
+        asked = {ASKED_BY: self._asked_by} if self._asked.is_set() else {}
+        written = await self._store.write(before, spec, {**self._annotations, **asked})
         if written is None:
             return False
         self._lease, self._renewed_at = written, sent_at
+        self._asked_by = asked_by(written)
         self._observe(written.spec)
         return True
 
@@ -349,13 +438,16 @@ class LeaderElector:
 
     async def _release(self) -> None:
         held, self._lease, self._renewed_at = self._lease, None, None
+        asked = {ASKED_BY: self._asked_by} if self._asked.is_set() else {}
+        self._asked.clear()
         # First stop believing, then let others in.
         self._announce()
         if held is None:
             return
         try:
             async with asyncio.timeout(RELEASE_TIMEOUT):
-                await self._store.write(held, released(held.spec))
+                if free := await self._store.write(held, released(held.spec), {**self._annotations, **asked}):
+                    self._observe(free.spec)
         except (KubeError, TimeoutError) as error:
             _log.warning(
                 "lease not released; the next leader waits until it expires", lease=str(self._store), error=str(error)

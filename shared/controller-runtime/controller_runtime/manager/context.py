@@ -2,10 +2,9 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol, Self, TypeAlias
+from typing import Any, Final, Self
 
 import structlog
 
@@ -13,123 +12,27 @@ from controller_runtime.annotation_keys import PAUSED
 from controller_runtime.api.meta import Resource
 from controller_runtime.json import JsonObject, canonical
 from controller_runtime.kube.client import KubeClient
-from controller_runtime.kube.guard import unguarded
-from controller_runtime.kube.lease import Identity, LeaderElector
 from controller_runtime.kube.reflector import Reflector
 from controller_runtime.log.broker.connection import BusConnection
 from controller_runtime.log.cache.feed import CacheFeed
 from controller_runtime.log.cache.store import Cache
 from controller_runtime.log.freshness import FeedSettings
 from controller_runtime.log.history.decisions import DecisionRecord, Recorder, RecorderStatistics
+from controller_runtime.log.history.facts import facts_by_owner, facts_of_shard
 from controller_runtime.log.publish.reflected import reflect
 from controller_runtime.log.publish.source import SourceVersion
-from controller_runtime.log.publish.state import SupersededError
 from controller_runtime.log.wire.part import Depth, Index, Part
 from controller_runtime.log.wire.subjects import Layout
-from controller_runtime.manager.effects import FACTS_BY_OWNER
+from controller_runtime.manager.leadership import Leaderships, leaderships
 from controller_runtime.manager.settings import Settings, effective
-from controller_runtime.manager.troubles import leaves
 from controller_runtime.reconcile.effect_type import Clients, EffectRunner
 from controller_runtime.reconcile.enqueue import Dispatcher
 from controller_runtime.reconcile.reconciler import ServiceDefinition
 from controller_runtime.reconcile.watchdog import Memory, Watchdog
+from controller_runtime.shard import shards
 from controller_runtime.telemetry.metrics import Metrics
 
 _log = structlog.get_logger(__name__)
-
-_PAUSE: Final = 2.0
-
-Work: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
-"""Does the work of a leader until cancelled."""
-
-
-class Leadership(Protocol):
-    """Whether this process leads."""
-
-    @property
-    def leads(self) -> bool: ...
-
-    def guard(self) -> float:
-        """The `WriteGuard` of everything that a leader writes (FW-407)."""
-        ...
-
-    async def run(self, work: Work) -> None:
-        """Work whenever this process leads, until cancelled."""
-        ...
-
-
-class AlwaysLeading:
-    """Leadership without elections: for one replica whose platform never runs two at a time."""
-
-    leads = True
-
-    def guard(self) -> float:
-        return unguarded()
-
-    async def run(self, work: Work) -> None:
-        while True:
-            await _superseded(work)
-            await asyncio.sleep(_PAUSE)
-
-
-class Elected:
-    """Leadership by Lease."""
-
-    def __init__(self, elector: LeaderElector) -> None:
-        self._elector = elector
-
-    @property
-    def leads(self) -> bool:
-        return self._elector.is_leader
-
-    def guard(self) -> float:
-        return self._elector.guard()
-
-    async def run(self, work: Work) -> None:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._elector.run())
-            while True:
-                await self._elector.gained()
-                if await self._until_lost(work):
-                    await self._elector.confirm()
-                    # Also when the Lease is ours: two that supersede each other must not do so as fast as they can.
-                    await asyncio.sleep(_PAUSE)
-
-    async def _until_lost(self, work: Work) -> bool:
-        async with _in_background(self._elector.wait_lost()) as lost:
-            return await _superseded(work, lost)
-
-
-@asynccontextmanager
-async def _in_background(work: Coroutine[Any, Any, None]) -> AsyncIterator[asyncio.Task[None]]:
-    """A task that has ended, one way or the other, when the block is left."""
-    task = asyncio.ensure_future(work)
-    try:
-        yield task
-    finally:
-        task.cancel()
-        await asyncio.wait((task,))
-
-
-async def _superseded(work: Work, *until: asyncio.Task[None]) -> bool:
-    """Run a term, to its end or until a task ends; whether another process publishes the same parts.
-
-    The term has a task of its own, because a task group that failed while it waited for its last members leaves a
-    request for cancellation in its task (up to Python 3.12), and there are more terms to come.
-    """
-    async with _in_background(work()) as serving:
-        await asyncio.wait((serving, *until), return_when=asyncio.FIRST_COMPLETED)
-    if serving.cancelled():
-        return False
-    superseded: list[BaseException] = []
-    try:
-        serving.result()
-    except* SupersededError as group:
-        superseded.extend(leaves(group))
-    if superseded:
-        _log.error("another process publishes the same parts; checking the Lease", why=str(superseded[0]))
-    return bool(superseded)
-
 
 FLUSH_SECONDS: Final = 3.0
 """How long the end of the process waits for records; it has to be over nine seconds after the signal (FW-287)."""
@@ -248,7 +151,7 @@ class ProcessContext:
     dispatcher: Dispatcher
     feed: CacheFeed
     decisions: DecisionLog
-    leadership: Leadership
+    leaderships: Leaderships
     watchdog: Watchdog
 
     @classmethod
@@ -268,8 +171,9 @@ class ProcessContext:
             return reflect(kube, part)
 
         layout, dispatcher, watchdog = Layout(settings.nats_root), Dispatcher(), _watchdog(definition, settings)
-        derived = (*definition.indexes, FACTS_BY_OWNER, *paused_indexes(definition))
-        cache = Cache(definition.consumes, derived, watchdog)
+        gathered = [facts_of_shard(one.index) for one in shards(definition.shards)]
+        derived = (*definition.indexes, *map(facts_by_owner, gathered), *paused_indexes(definition))
+        cache = Cache((*definition.consumes, *gathered[1:]), derived, watchdog)
         direct = reflected if settings.direct_watch else None
         times = feed_settings(settings.nats_heartbeat)
         feed = CacheFeed(cache, bus, definition.name, dispatcher, direct, layout=layout, settings=times)
@@ -286,7 +190,7 @@ class ProcessContext:
             dispatcher=dispatcher,
             feed=feed,
             decisions=DecisionLog(recorder, feed, bus, effective(settings)),
-            leadership=_leadership(definition, settings, kube),
+            leaderships=leaderships(definition, settings, kube),
             watchdog=watchdog,
         )
 
@@ -312,11 +216,3 @@ def _watchdog(definition: ServiceDefinition, settings: Settings) -> Watchdog:
     name = f"{definition.field_manager}-{settings.pod_uid}"
     memory = (lambda: Memory(settings.watchdog_folder, name)) if settings.pod_uid else None
     return Watchdog(settings.decision_budget, memory)
-
-
-def _leadership(definition: ServiceDefinition, settings: Settings, kube: KubeClient) -> Leadership:
-    if not settings.leader_elect:
-        return AlwaysLeading()
-    identity = Identity(settings.pod_name, settings.pod_uid)
-    elector = LeaderElector(kube.for_leases(), settings.system_namespace, definition.field_manager, identity)
-    return Elected(elector)

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Protocol, Self
 
@@ -18,7 +18,7 @@ from controller_runtime.log.cache.view import ReadLog
 from controller_runtime.log.freshness import boot_seconds
 from controller_runtime.log.history.facts import FACTS, Fact, FactError, FactOwner, fact_key, facts_by_owner
 from controller_runtime.log.publish.publisher import FactPublisher
-from controller_runtime.log.wire.part import Key
+from controller_runtime.log.wire.part import Key, Part
 from controller_runtime.log.wire.version import Change, Entry, Version
 from controller_runtime.reconcile.decide import Decision, Interceptor, Proceed
 from controller_runtime.reconcile.effect_type import EffectError, EffectRunner, EffectType
@@ -27,9 +27,8 @@ from controller_runtime.reconcile.plan import Effect, Plan
 from controller_runtime.reconcile.reconciler import ServiceDefinition
 from controller_runtime.telemetry import tracing
 
-FACTS_BY_OWNER = facts_by_owner(FACTS)
+FACTS_BY_OWNER: Final = facts_by_owner(FACTS)
 """Every service's cache has this index."""
-
 
 _SLICE: Final = 100
 """Facts after which others get their turn: each is decoded, some 10 ms in all."""
@@ -44,9 +43,17 @@ class FactStore(Interceptor):
     """
 
     def __init__(
-        self, definition: ServiceDefinition, cache: Cache, publisher: FactPublisher, dispatcher: Dispatcher
+        self,
+        definition: ServiceDefinition,
+        part: Part[Fact],
+        cache: Cache,
+        publisher: FactPublisher,
+        dispatcher: Dispatcher,
     ) -> None:
+        """``part``: the facts of the shard that is led."""
         self._service = definition.name
+        self._facts = part
+        self._by_owner = facts_by_owner(part)
         self._parts = {reconciler.part.name: reconciler.part for reconciler in definition.reconcilers}
         self._cache = cache
         self._publisher = publisher
@@ -56,14 +63,14 @@ class FactStore(Interceptor):
 
     def previous(self, effect: str, about: str) -> Fact | None:
         """The last fact of an effect, to count consecutive failures."""
-        entry = self._cache.get(FACTS, fact_key(self._service, effect, about))
+        entry = self._cache.get(self._facts, fact_key(self._service, effect, about))
         return None if entry is None else entry.object
 
     async def publish(self, entry: Entry[Fact]) -> None:
         """Make a fact known: to this process at once, to the bus as soon as it can be reached."""
         self._used[entry.key] = self._round
         fact = entry.raw
-        self._dispatcher(self._cache.absorb(FACTS, fact, boot_seconds(), entry.traceparent))
+        self._dispatcher(self._cache.absorb(self._facts, fact, boot_seconds(), entry.traceparent))
         self._publisher.publish_fact(fact, entry.traceparent)
 
     def on_change(self, change: Change[Any]) -> None:
@@ -71,7 +78,7 @@ class FactStore(Interceptor):
         if change.old is None or change.part.name not in self._parts:
             return
         if change.new is None or change.new.version.uid != change.old.version.uid:
-            self._remove(self._cache.select(FACTS_BY_OWNER, change.old.version.uid))
+            self._remove(self._cache.select(self._by_owner, change.old.version.uid))
 
     def decide(self, decision: Decision[Any], proceed: Proceed) -> Plan:
         try:
@@ -82,17 +89,17 @@ class FactStore(Interceptor):
     def _looked_at(self, reads: ReadLog) -> None:
         for part, key in reads.objects:
             # What was only looked for leaves nothing behind: passes look for facts of objects that go.
-            if part == FACTS.name and self._cache.get(FACTS, key) is not None:
+            if part == self._facts.name and self._cache.get(self._facts, key) is not None:
                 self._used[key] = self._round
 
     async def next_round(self) -> None:
         """Remove what nothing referred to in the round that ends, and what is left of objects that went unseen."""
-        known = self._cache.all(FACTS)
+        known = self._cache.all(self._facts)
         present = {entry.key for entry in known}
         self._used = {key: last for key, last in self._used.items() if key in present}
         for number, entry in enumerate(known, 1):
             # Others had their turn since: what was replaced meanwhile was needed, and what is gone is gone.
-            if self._cache.get(FACTS, entry.key) is entry and not self._is_needed(entry):
+            if self._cache.get(self._facts, entry.key) is entry and not self._is_needed(entry):
                 self._remove([entry])
             if number % _SLICE == 0:
                 await asyncio.sleep(0)
@@ -113,7 +120,7 @@ class FactStore(Interceptor):
     def _remove(self, facts: Iterable[Entry[Fact]]) -> None:
         for fact in facts:
             self._publisher.remove_fact(fact.key)
-            self._cache.absorb_deleted(FACTS, fact.key, fact.version.uid, boot_seconds())
+            self._cache.absorb_deleted(self._facts, fact.key, fact.version.uid, boot_seconds())
             self._used.pop(fact.key, None)
 
 
@@ -141,6 +148,10 @@ class EffectStatistics:
     waiting: int
     succeeded: int
     failed: int
+
+    def together(self, other: Self) -> Self:
+        """Those of two shards."""
+        return type(self)(*(getattr(self, one.name) + getattr(other, one.name) for one in fields(self)))
 
 
 @dataclass(slots=True)
@@ -173,6 +184,7 @@ class EffectHost:
 
     Args:
         runners: carry out each of the types.
+        part: of what they find.
     """
 
     def __init__(
@@ -181,8 +193,10 @@ class EffectHost:
         types: Iterable[EffectType[Any, Any, Any]],
         runners: Mapping[str, EffectRunner[Any, Any]],
         facts: Facts,
+        part: Part[Fact] = FACTS,
     ) -> None:
         self._service = service
+        self._part = part
         self._types = {one.name: one for one in types}
         self._runners = runners
         self._facts = facts
@@ -313,7 +327,7 @@ class EffectHost:
         self._failed += failed
         self._succeeded += not failed
         version = Version(uid=key.name, resource_version="")
-        return Entry.of(FACTS, key, body, version, tracing.current_traceparent())
+        return Entry.of(self._part, key, body, version, tracing.current_traceparent())
 
 
 def _failure(error: ClassifiedError) -> FactError:

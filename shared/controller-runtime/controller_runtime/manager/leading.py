@@ -14,7 +14,7 @@ from controller_runtime.kube.reflector import Reflector
 from controller_runtime.kube.reflector_state import Watching
 from controller_runtime.log.broker.streams import StreamFault, StreamLimits
 from controller_runtime.log.freshness import boot_seconds
-from controller_runtime.log.history.facts import FACTS
+from controller_runtime.log.history.facts import facts_of_shard
 from controller_runtime.log.publish.publisher import FactPublisher, Publisher
 from controller_runtime.log.publish.reflected import reflect
 from controller_runtime.log.publish.source import SourceVersion
@@ -23,6 +23,7 @@ from controller_runtime.log.publish.stream_reconciler import StreamReconciler, S
 from controller_runtime.log.wire.part import Key, Part
 from controller_runtime.manager.context import ProcessContext
 from controller_runtime.manager.effects import EffectHost, EffectStatistics, FactStore
+from controller_runtime.manager.leadership import Leadership
 from controller_runtime.manager.settings import Settings
 from controller_runtime.reconcile.cache_access import Admission, CacheAccess
 from controller_runtime.reconcile.enqueue import ChangeRouter
@@ -31,6 +32,7 @@ from controller_runtime.reconcile.executor import Executor
 from controller_runtime.reconcile.queue import DEFAULT_BACKOFF, QueueStatistics, WorkQueue
 from controller_runtime.reconcile.record import Records
 from controller_runtime.reconcile.worker import Worker
+from controller_runtime.shard import Shard
 from controller_runtime.tasks import run_forever
 
 
@@ -46,6 +48,7 @@ class TermContext:
     kube: KubeClient
     facts: FactStore
     effects: EffectHost
+    shard: Shard
 
 
 class Controllers:
@@ -79,6 +82,7 @@ class Controllers:
                 interceptors=(Records(definition.name, process.decisions.record), term.facts),
                 observe=process.metrics.on_pass,
                 watchdog=process.watchdog,
+                shard=term.shard,
             )
             for reconciler in definition.reconcilers
         ]
@@ -156,16 +160,20 @@ _PATIENCE: Final = 5.0
 
 
 class Term:
-    """One term of leadership; `run` it until leadership is lost, then throw it away.
+    """One term of leading a shard; `run` it until leadership is lost, then throw it away.
+
+    That of shard 0 also publishes the parts of the service, and keeps the streams (FW-890).
 
     Args:
         cluster: UID of the namespace kube-system.
     """
 
-    def __init__(self, process: ProcessContext, cluster: str) -> None:
-        definition = process.definition
-        guard = process.leadership.guard
+    def __init__(self, process: ProcessContext, cluster: str, leadership: Leadership) -> None:
+        definition, shard = process.definition, leadership.shard
+        guard = leadership.guard
         self._process = process
+        self._leads_parts = shard.index == 0
+        self._part = facts_of_shard(shard.index)
         self._setup = PublisherSetup(
             connection=process.bus,
             source=process.settings.pod_name,
@@ -174,16 +182,17 @@ class Term:
             guard=guard,
             settings=publisher_settings(process.settings, governs=definition.governs_streams),
         )
-        self._facts = FactPublisher(self._setup, FACTS, definition.name)
-        facts = FactStore(definition, process.cache, self._facts, process.dispatcher)
+        self._facts = FactPublisher(self._setup, self._part, definition.name)
+        facts = FactStore(definition, self._part, process.cache, self._facts, process.dispatcher)
         effects = EffectHost(
             definition.name,
             definition.effects,
             process.runners,
             facts,
+            self._part,
         )
         kube = process.kube.guarded(guard)
-        self._context = TermContext(process, kube, facts, effects)
+        self._context = TermContext(process, kube, facts, effects, shard)
         self.controllers = Controllers(self._context)
         self._streams = StreamReconciler(
             process.bus,
@@ -194,14 +203,15 @@ class Term:
             alarm=self._setup.alarm,
         )
         self._impatient = False
-        self._reflectors = {part.name: self._reflector(part) for part in definition.publishes}
-        self._publishers = {part.name: self._publisher(part) for part in definition.publishes}
+        self._published = definition.publishes if self._leads_parts else ()
+        self._reflectors = {part.name: self._reflector(part) for part in self._published}
+        self._publishers = {part.name: self._publisher(part) for part in self._published}
 
     @property
     def publishers(self) -> dict[str, PublisherStatistics]:
         """State of each publisher, by part."""
         own = {name: publisher.statistics for name, publisher in self._publishers.items()}
-        return {**own, FACTS.name: self._facts.statistics}
+        return {**own, self._part.name: self._facts.statistics}
 
     @property
     def streams(self) -> dict[str, StreamStatistics]:
@@ -246,27 +256,29 @@ class Term:
             ExceptionGroup: with a `SupersededError`, another process publishes the same parts.
         """
         process, term = self._process, self._context
-        process.feed.listen(self._reread, self.controllers.hurry)
         try:
             async with term.effects, asyncio.TaskGroup() as group:
                 group.create_task(run_forever("publishing facts", self._facts.run()))
-                group.create_task(run_forever("keeping the streams", self._streams.run()))
-                for part in process.definition.publishes:
+                if self._leads_parts:
+                    group.create_task(run_forever("keeping the streams", self._streams.run()))
+                for part in self._published:
                     group.create_task(self._publish(part), name=f"publish {part}")
-                await process.feed.wait_synced()
-                await self._wait_confirmed()
-                process.dispatcher.listen(term.facts.on_change, term.effects.on_change, self.controllers.on_change)
-                await self.controllers.run()
+                with process.feed.listening(self._reread, self.controllers.hurry):
+                    await process.feed.wait_synced()
+                    await self._wait_confirmed()
+                    listeners = (term.facts.on_change, term.effects.on_change, self.controllers.on_change)
+                    with process.dispatcher.listening(*listeners):
+                        await self.controllers.run()
         finally:
-            process.dispatcher.listen()
-            process.feed.listen()
             self._report_unpublished()
 
     async def _wait_confirmed(self) -> None:
         """What the predecessor did not publish any more is not missing in the cluster (FW-485)."""
         async with asyncio.TaskGroup() as group:
             telling = group.create_task(self._report_unconfirmed())
-            await self._process.feed.wait_confirmed(self._sources())
+            # Where another process publishes, it may be gone with the versions that this shard's last leader wrote.
+            others = () if self._leads_parts else self._process.definition.publishes
+            await self._process.feed.wait_confirmed(self._sources(), others)
             telling.cancel()
 
     async def _report_unconfirmed(self) -> None:
@@ -286,14 +298,14 @@ class Term:
 
     def _reread(self, part: Part[Any]) -> None:
         """Let the publisher of a part see what its own cache has seen: that the stream holds something else."""
-        publisher = self._facts if part is FACTS else self._publishers.get(part.name)
+        publisher = self._facts if part.name == self._part.name else self._publishers.get(part.name)
         if publisher is not None:
             publisher.reread()
 
     def _sources(self) -> dict[str, str]:
         """What the checkpoints of this term bear as their source, by part."""
         own = {name: publisher.source for name, publisher in self._publishers.items()}
-        return {**own, FACTS.name: self._facts.source}
+        return {**own, self._part.name: self._facts.source}
 
     async def _publish(self, part: Part[Any]) -> None:
         publisher = self._publishers[part.name]

@@ -9,6 +9,7 @@ import ssl
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from functools import partial
 from itertools import count
 from typing import Any, Final, TypeVar
 
@@ -26,6 +27,7 @@ from controller_runtime.log.wire.version import keep_decoded
 from controller_runtime.manager.certificates import CertificateFiles, from_files, self_signed
 from controller_runtime.manager.context import ProcessContext
 from controller_runtime.manager.http import HttpServer, metrics_only, probes
+from controller_runtime.manager.leadership import Balance, Leadership
 from controller_runtime.manager.leading import Term
 from controller_runtime.manager.scrapers import Scrapers
 from controller_runtime.manager.settings import (
@@ -82,7 +84,10 @@ class ServiceProcess:
             # A process that does not know its own cluster cannot tell another one's objects from its own.
             uid = await self._cluster()
             group.create_task(context.feed.run(uid))
-            await context.leadership.run(lambda: self._lead(uid))
+            if len(electors := context.leaderships.electors) > 1:
+                group.create_task(Balance(electors, lambda: context.feed.synced).run())
+            for one in context.leaderships.each:
+                group.create_task(one.run(partial(self._lead, uid, one)))
 
     async def _cluster(self) -> str:
         """UID of the namespace kube-system; waits for an API server that tells."""
@@ -106,13 +111,13 @@ class ServiceProcess:
             self.state.troubles, EventWriter(kube, manager), manager, own_pod(self._context.settings)
         )
 
-    async def _lead(self, cluster: str) -> None:
-        state = self.state
-        state.term = Term(self._context, cluster)
+    async def _lead(self, cluster: str, leadership: Leadership) -> None:
+        terms, index = self.state.terms, leadership.shard.index
+        terms[index] = Term(self._context, cluster, leadership)
         try:
-            await state.term.run()
+            await terms[index].run()
         finally:
-            state.term = None
+            del terms[index]
 
     def _servers(self) -> list[HttpServer]:
         settings, metrics = self._context.settings, self._context.metrics

@@ -1,8 +1,9 @@
 """What a running service knows about itself, for probes, metrics and the debug endpoints."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import reduce
 from typing import Final, TypeAlias
 
 from controller_runtime.json import JsonObject
@@ -14,7 +15,8 @@ from controller_runtime.log.freshness import Source
 from controller_runtime.log.wire.part import Key
 from controller_runtime.manager.causes import Cause
 from controller_runtime.manager.context import IS_PAUSED, ProcessContext, paused_indexes
-from controller_runtime.manager.leading import Term
+from controller_runtime.manager.effects import EffectStatistics
+from controller_runtime.manager.leading import Controllers, Term
 from controller_runtime.manager.troubles import Trouble, of_broker, of_object, of_refusals, of_stream, of_unreached
 from controller_runtime.reconcile.access import Where
 from controller_runtime.reconcile.permissions import permissions
@@ -35,13 +37,13 @@ class ServiceState:
     """A process as it is now.
 
     Attributes:
-        term: ``None`` while another replica leads.
+        terms: by the shard that this process leads; empty while other replicas lead.
         api_server: why the API server could not be reached at start; ``None`` since it was.
         unreached: the error behind that.
     """
 
     process: ProcessContext
-    term: Term | None = None
+    terms: dict[int, Term] = field(default_factory=dict)
     api_server: str | None = "the API server has not been asked yet"
     unreached: Exception | None = None
 
@@ -62,17 +64,16 @@ class ServiceState:
             reasons.append(self.api_server)
         elif self.process.metrics.unanswered_seconds >= _API_GRACE:
             reasons.append(f"the API server has not answered for {self.process.metrics.unanswered_seconds:.0f} s")
-        if self.term is not None:
-            reasons += [f"{part} cannot be watched: {why}" for part, why in self.term.refused_watches.items()]
-            reasons += [f"{part} is not confirmed by this leader: {why}" for part, why in self.term.unconfirmed.items()]
-        return reasons
+        for term in self.terms.values():
+            reasons += [f"{part} cannot be watched: {why}" for part, why in term.refused_watches.items()]
+            reasons += [f"{part} is not confirmed by this leader: {why}" for part, why in term.unconfirmed.items()]
+        return list(dict.fromkeys(reasons))
 
     def troubles(self) -> list[Trouble]:
         """What is in the way of this service, ready or not (FW-583)."""
         silent, refused = self.process.metrics.unanswered_seconds, self.process.kube.refusals.current()
         found = list(of_broker(self.process.bus.statistics))
-        if self.term is not None:
-            found += map(of_stream, self.term.stream_faults)
+        found += [of_stream(fault) for term in self.terms.values() for fault in term.stream_faults]
         if self.unreached is not None:
             found.append(of_unreached(self.unreached))
         elif silent >= _API_GRACE:
@@ -96,7 +97,8 @@ class ServiceState:
         statistics = self.process.feed.statistics
         return {
             "service": self.process.definition.name,
-            "leads": self.process.leadership.leads,
+            "leads": self.process.leaderships.leads,
+            **self._shards(),
             "broker": self.process.bus.statistics.state.value,
             "direct": list(statistics.direct),
             "foreign": {part.part: part.foreign for part in statistics.parts if part.foreign},
@@ -107,8 +109,13 @@ class ServiceState:
 
     def _withheld(self) -> dict[str, str]:
         """The parts that this process publishes but cannot confirm at present, and why."""
-        publishers = {} if self.term is None else self.term.publishers
-        return {name: one.interrupted_by for name, one in publishers.items() if one.interrupted_by is not None}
+        publishers = [one for term in self.terms.values() for one in term.publishers.items()]
+        return {name: one.interrupted_by for name, one in publishers if one.interrupted_by is not None}
+
+    def _shards(self) -> JsonObject:
+        """The shards that this process leads, of a service that is divided."""
+        count = self.process.definition.shards
+        return {} if count == 1 else {"shards": count, "leadsShards": self.process.leaderships.led}
 
     @property
     def alive(self) -> bool:
@@ -127,20 +134,22 @@ class ServiceState:
 
     def queue_page(self) -> JsonObject:
         """Each controller's queue, the publishers, and paused objects (SV-270)."""
-        term = self.term
+        terms = list(self.terms.values())
         return {
-            "leads": self.process.leadership.leads,
-            "queues": {} if term is None else {name: asdict(one) for name, one in term.controllers.queues.items()},
-            "publishers": {} if term is None else {name: asdict(one) for name, one in term.publishers.items()},
+            "leads": self.process.leaderships.leads,
+            **self._shards(),
+            "queues": {name: asdict(one) for name, one in _queues(terms).items()},
+            "publishers": {name: asdict(one) for term in terms for name, one in term.publishers.items()},
             "recorder": asdict(self.process.decisions.statistics),
-            "streams": {} if term is None else {name: asdict(one) for name, one in term.streams.items()},
+            "streams": {name: asdict(one) for term in terms for name, one in term.streams.items()},
             "requests": asdict(self.process.kube.statistics()),
             "paused": [f"{part} {key}" for part, keys in self._paused().items() for key in keys],
         }
 
     def why_woken_page(self, controller: str, key: Key) -> JsonObject | None:
         """The change that brought the last pass of an object (FW-503); ``None`` when there was no pass."""
-        found = None if self.term is None else self.term.controllers.woken_by(controller, key)
+        causes = (term.controllers.woken_by(controller, key) for term in self.terms.values())
+        found = next((cause for cause in causes if cause is not None), None)
         return None if found is None else {"controller": controller, "object": str(key), "wokenBy": found or None}
 
     def _paused(self) -> dict[str, list[Key]]:
@@ -158,8 +167,9 @@ class ServiceState:
         return {**samples, **self.process.definition.readings(self.process.cache)}
 
     def _samples(self) -> Iterable[_Named]:
-        leads = float(self.process.leadership.leads)
-        yield "leader_election_master_status", {"name": self.process.definition.field_manager}, leads
+        for one in self.process.leaderships.each:
+            lease = one.shard.lease(self.process.definition.field_manager)
+            yield "leader_election_master_status", {"name": lease}, float(one.leads)
         for part in self.process.feed.statistics.parts:
             which = {"part": part.part, "source": part.source.value}
             yield "aim_part_fresh", which, float(part.fresh)
@@ -176,36 +186,57 @@ class ServiceState:
         yield from _numbers("aim_decisions", self.process.decisions.statistics, {})
         for paused, keys in self._paused().items():
             yield "aim_paused_objects", {"part": paused}, float(len(keys))
-        if self.term is not None:
-            yield from _term_samples(self.term)
+        if self.terms:
+            yield from _term_samples(list(self.terms.values()))
         else:
             for reconciler in self.process.definition.reconcilers:
                 yield "workqueue_depth", {"name": reconciler.controller}, 0.0
 
 
-def _term_samples(term: Term) -> Iterable[_Named]:
-    for controller, queue in term.controllers.queues.items():
+def _queues(terms: Iterable[Term]) -> dict[str, QueueStatistics]:
+    """Each controller's queues of all shards together."""
+    found: dict[str, QueueStatistics] = {}
+    for term in terms:
+        for controller, queue in term.controllers.queues.items():
+            found[controller] = found[controller].together(queue) if controller in found else queue
+    return found
+
+
+def _numbers_of(terms: Iterable[Mapping[str, int]]) -> Counter[str]:
+    """Numbers of all shards together, those included that are none yet."""
+    found: Counter[str] = Counter()
+    for numbers in terms:
+        found.update(numbers)
+    return found
+
+
+def _term_samples(terms: Sequence[Term]) -> Iterable[_Named]:
+    for controller, queue in _queues(terms).items():
         yield from _queue_samples({"name": controller}, queue)
-    for controller, active in term.controllers.active.items():
-        yield "controller_runtime_active_workers", {"controller": controller}, float(active)
-        yield "controller_runtime_max_concurrent_reconciles", {"controller": controller}, float(DEFAULT_WORKERS)
-    for controller, statuses in term.controllers.statuses.items():
-        for status, number in sorted(statuses.items()):
-            yield "aim_objects", {"controller": controller, "status": status}, float(number)
-    for controller, reasons in term.controllers.reasons.items():
-        for reason, times in sorted(reasons.items()):
-            yield "aim_decisions_total", {"controller": controller, "reason": reason}, float(times)
-    for controller, failed in term.controllers.failed_mappings.items():
-        yield "aim_failed_wakes_total", {"controller": controller}, float(failed)
-    for controller, unreported in term.controllers.unreported.items():
-        yield "aim_untold_refusals_total", {"controller": controller}, float(unreported)
-    for part, publisher in term.publishers.items():
+    yield from _controller_samples([term.controllers for term in terms])
+    for part, publisher in (one for term in terms for one in term.publishers.items()):
         yield from _numbers("aim_publisher", publisher, {"part": part})
         yield "aim_publisher_markers_total", {"part": part}, float(publisher.checkpoints)
         yield "aim_publish_seconds", {"part": part}, Total(*publisher.finished)
-    for stream, kept in term.streams.items():
+    for stream, kept in (one for term in terms for one in term.streams.items()):
         yield from _numbers("aim_stream", kept, {"stream": stream})
-    yield from _numbers("aim_effects", term.effects, {})
+    yield from _numbers("aim_effects", reduce(EffectStatistics.together, (term.effects for term in terms)), {})
+
+
+def _controller_samples(each: Sequence[Controllers]) -> Iterable[_Named]:
+    for controller, active in _numbers_of(one.active for one in each).items():
+        yield "controller_runtime_active_workers", {"controller": controller}, float(active)
+        most = float(DEFAULT_WORKERS * len(each))
+        yield "controller_runtime_max_concurrent_reconciles", {"controller": controller}, most
+    for controller in each[0].statuses:
+        for status, number in sorted(_numbers_of(one.statuses[controller] for one in each).items()):
+            yield "aim_objects", {"controller": controller, "status": status}, float(number)
+        for reason, times in sorted(_numbers_of(one.reasons[controller] for one in each).items()):
+            yield "aim_decisions_total", {"controller": controller, "reason": reason}, float(times)
+    for controller, failed in _numbers_of(one.failed_mappings for one in each).items():
+        yield "aim_failed_wakes_total", {"controller": controller}, float(failed)
+    for controller, unreported in _numbers_of(one.unreported for one in each).items():
+        yield "aim_untold_refusals_total", {"controller": controller}, float(unreported)
 
 
 def _queue_samples(labels: Mapping[str, str], queue: QueueStatistics) -> Iterable[_Named]:

@@ -10,7 +10,7 @@ from controller_runtime.api.base import ApiModel, to_json
 from controller_runtime.errors import ClassifiedError
 from controller_runtime.kube.client import KubeClient
 from controller_runtime.log.cache.view import Lookup, View
-from controller_runtime.log.history.facts import FACTS, Fact, get_fact
+from controller_runtime.log.history.facts import Fact, get_fact
 from controller_runtime.reconcile.access import Access
 from controller_runtime.reconcile.plan import Effect
 
@@ -86,7 +86,7 @@ class EffectType(Generic[P, R, C]):
 
     def look_up(self, view: View, service: str, key: str) -> Lookup[Fact]:
         """The fact about this key; nothing is found until the effect ended once."""
-        return get_fact(view, FACTS, service, self.name, key)
+        return get_fact(view, service, self.name, key)
 
     def result_of(self, fact: Fact | None) -> R | None:
         """What the fact holds; ``None`` after a failure, and without a fact."""

@@ -3,7 +3,8 @@
 import asyncio
 from array import array
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final, Generic, TypeVar
 
 import structlog
@@ -18,6 +19,7 @@ from controller_runtime.reconcile.plan import Plan, compared
 from controller_runtime.reconcile.queue import Priority, WorkQueue
 from controller_runtime.reconcile.reconciler import Predicate, Reconciler, mapping_name
 from controller_runtime.reconcile.record import MOST_ORIGINS, Origin
+from controller_runtime.shard import WHOLE, Shard
 
 _log = structlog.get_logger(__name__)
 
@@ -30,7 +32,7 @@ _SLICE: Final = 100
 
 
 class Dispatcher:
-    """Hands changes to the listener of this moment; without a listener (this process does not lead) they are dropped.
+    """Hands changes to the listeners of this moment; without any (this process does not lead) they are dropped.
 
     A snapshot may bring thousands at once. They are passed on in their order, piece by piece, while the loop goes on.
     """
@@ -48,10 +50,16 @@ class Dispatcher:
         if not self._telling:
             self._notify_some()
 
-    def listen(self, *listeners: Listener) -> None:
-        """Replace the listeners; what the former ones did not receive yet, the new ones need not know."""
-        self._listeners = listeners
-        self._unreported.clear()
+    @contextmanager
+    def listening(self, *listeners: Listener) -> Iterator[None]:
+        """Tell these listeners, too, what changes until the block is left; they need not know what came before it."""
+        self._listeners += listeners
+        try:
+            yield
+        finally:
+            self._listeners = tuple(one for one in self._listeners if one not in listeners)
+            if not self._listeners:
+                self._unreported.clear()
 
     def _notify_some(self) -> None:
         self._telling = True
@@ -141,7 +149,9 @@ T = TypeVar("T", bound=Resource)
 class Enqueuer(Interceptor, Generic[T]):
     """Queues passes. Around each decision it notes what that asked, and it remembers which change woke each object."""
 
-    def __init__(self, reconciler: Reconciler[T], cache: Cache, queue: WorkQueue[Key]) -> None:
+    def __init__(self, reconciler: Reconciler[T], cache: Cache, queue: WorkQueue[Key], shard: Shard = WHOLE) -> None:
+        """``shard``: whose objects alone are enqueued."""
+        self._shard = shard
         self._reconciler = reconciler
         self._cache = cache
         self._queue = queue
@@ -211,12 +221,14 @@ class Enqueuer(Interceptor, Generic[T]):
             if mapping.part is not change.part:
                 continue
             try:
-                for key in mapping.keys(change, CacheView(self._cache)):
+                for key in mapping.keys(change, CacheView(self._cache, shard=self._shard.index)):
                     self._enqueue(key, cause, Priority.DEPENDENCY, origin)
             except Exception:
                 self._mapping_failed(mapping_name(mapping), change)
 
     def _enqueue(self, key: Key, cause: str, priority: Priority, origin: Origin | None) -> None:
+        if not self._shard.owns(key.namespace):
+            return
         self._causes[key] = cause
         if origin is not None:
             origins = self._origins.setdefault(key, [])

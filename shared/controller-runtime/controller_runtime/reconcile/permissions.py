@@ -51,7 +51,8 @@ def _of_every_service(definition: ServiceDefinition) -> Iterator[Access]:
     # Which cluster this is: its UID tells apart what several wrote to one broker.
     yield access(NAMESPACE, ApiVerb.GET, name="kube-system")
     yield access(LEASE, ApiVerb.CREATE, where=Where.SYSTEM_NAMESPACE)
-    yield access(LEASE, ApiVerb.GET, ApiVerb.UPDATE, name=definition.field_manager, where=Where.SYSTEM_NAMESPACE)
+    for lease in definition.leases:
+        yield access(LEASE, ApiVerb.GET, ApiVerb.UPDATE, name=lease, where=Where.SYSTEM_NAMESPACE)
 
 
 def _watched(part: Part[Any]) -> Iterator[Access]:

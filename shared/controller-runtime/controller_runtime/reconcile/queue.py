@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from enum import IntEnum
+from operator import add
 from typing import Final, Generic, Protocol, TypeVar
 
 from controller_runtime.backoff import Backoff
@@ -111,6 +112,22 @@ class QueueStatistics:
     """How many waits were as long as each of `DURATIONS` and longer than the one before; last those beyond."""
     works: tuple[int, ...] = ()
     """The same of passes."""
+
+    def together(self, other: "QueueStatistics") -> "QueueStatistics":
+        """Those of two shards."""
+        sums = {name: getattr(self, name) + getattr(other, name) for name in _SUMS}
+        return QueueStatistics(
+            **sums,
+            longest_running_seconds=max(self.longest_running_seconds, other.longest_running_seconds),
+            oldest_seconds=max(self.oldest_seconds, other.oldest_seconds),
+            waits=tuple(map(add, self.waits, other.waits)),
+            works=tuple(map(add, self.works, other.works)),
+        )
+
+
+_SUMS: Final = (
+    "depth", "processing", "delayed", "adds", "retries", "taken", "queue_seconds", "work_seconds", "unfinished_seconds",
+)  # fmt: skip
 
 
 @dataclass(slots=True)

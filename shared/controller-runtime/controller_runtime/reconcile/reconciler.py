@@ -19,6 +19,7 @@ from controller_runtime.reconcile.child import is_subset, same_status
 from controller_runtime.reconcile.conditions import RECONCILED
 from controller_runtime.reconcile.effect_type import EffectType, OpenClients, api_server_alone
 from controller_runtime.reconcile.plan import Plan, Verb
+from controller_runtime.shard import MOST_SHARDS, shards
 from controller_runtime.telemetry.catalogue import Readings
 
 T = TypeVar("T", bound=Resource)
@@ -194,6 +195,9 @@ class ServiceDefinition:
         other_access: what else it needs there.
         readings: metrics that follow from its cache (FW-286).
         governs_streams: whether its settings decide about the limits of the streams; exactly one service of a platform.
+        divisible: whether shards of it may decide without knowing of each other's decisions: none that spends a budget
+            of the whole cluster (FW-890).
+        shards: into how many it is divided by namespace.
         kept_decoded: bytes of JSON whose typed forms are kept (FW-459): what one pass reads should fit.
     """
 
@@ -209,11 +213,23 @@ class ServiceDefinition:
     other_access: tuple[Access, ...] = ()
     readings: Callable[[Cache], Readings] = field(default=lambda _: {})
     governs_streams: bool = False
+    divisible: bool = False
+    shards: int = 1
     kept_decoded: int = KEPT_DECODED
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.shards <= (MOST_SHARDS if self.divisible else 1):
+            raise ValueError(f"{self.name} cannot be divided into {self.shards} shards")
 
     @property
     def field_manager(self) -> str:
         return f"aim-{self.name}"
+
+    @property
+    def leases(self) -> tuple[str, ...]:
+        """The Leases that it may use, whatever the number of its shards."""
+        most = MOST_SHARDS if self.divisible else 1
+        return tuple(one.lease(self.field_manager) for one in shards(most))
 
     @property
     def declared_writes(self) -> tuple[Writes, ...]:

@@ -281,6 +281,7 @@ def record_of(
         generation=obj.metadata.generation,
         woken_by=decision.woken_by,
         traceparent=decision.traceparent or "",
+        shard=view.shard,
         world=recorded_position(decision.position, decision.reads.searched_parts),
         reads=recorded_reads(decision.reads),
         failure=None

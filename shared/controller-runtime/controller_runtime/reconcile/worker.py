@@ -8,7 +8,7 @@ else that is stored stays as it is, because nothing newer is known.
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -23,8 +23,9 @@ from controller_runtime.errors import RETRIED_CATEGORIES, ClassifiedError
 from controller_runtime.json import JsonObject
 from controller_runtime.log.cache.store import Cache
 from controller_runtime.log.cache.view import CacheView, ReadLog
-from controller_runtime.log.history.facts import FACTS, FactOwner, fact_name
+from controller_runtime.log.history.facts import FactOwner, fact_name
 from controller_runtime.log.wire.part import Key
+from controller_runtime.log.wire.subjects import is_facts
 from controller_runtime.log.wire.version import Entry
 from controller_runtime.reconcile.child import Target
 from controller_runtime.reconcile.conditions import (
@@ -45,6 +46,7 @@ from controller_runtime.reconcile.reconciler import Reconciler
 from controller_runtime.reconcile.record import Wait, pass_span, waits_from_now
 from controller_runtime.reconcile.state_engine import GRACE_PERIOD, evaluate, status_json
 from controller_runtime.reconcile.watchdog import Stage, Subject, Watchdog
+from controller_runtime.shard import WHOLE, Shard
 from controller_runtime.telemetry.tracing import current_ids, current_traceparent
 
 INTERNAL_ERROR: Final = "InternalError"
@@ -231,6 +233,7 @@ class Worker(Generic[T]):
     Args:
         interceptors: what else stands around each decision, the outermost first.
         watchdog: of the process; by default one that runs no thread.
+        shard: whose objects alone have passes.
     """
 
     def __init__(
@@ -245,8 +248,10 @@ class Worker(Generic[T]):
         observe: Observer = _unobserved,
         now: Callable[[], datetime] = _utc_now,
         watchdog: Watchdog | None = None,
+        shard: Shard = WHOLE,
     ) -> None:
         self.controller: Final = reconciler.controller
+        self._shard = shard
         self._reconciler = reconciler
         self._cache = cache
         self.queue: Final = queue
@@ -256,7 +261,7 @@ class Worker(Generic[T]):
         self._now = now
         self._watchdog = watchdog or Watchdog()
         self._known: dict[Key, _ObjectMemory] = {}
-        self.enqueuer = Enqueuer(reconciler, cache, queue)
+        self.enqueuer = Enqueuer(reconciler, cache, queue, shard)
         self._interceptors = (*interceptors, self.enqueuer)
         self._active = 0
         self._round: set[Key] = set()
@@ -292,8 +297,8 @@ class Worker(Generic[T]):
 
     def resync(self) -> None:
         """Queue every object, after everything that is really urgent (FW-017)."""
-        for entry in self._cache.all(self._reconciler.part):
-            self.queue.add(entry.key, Priority.RESYNC)
+        for key in self._keys():
+            self.queue.add(key, Priority.RESYNC)
 
     def hurry(self, parts: set[str]) -> None:
         """Parts are fresh again: have a pass of what read them and failed, or found no answer (FW-484, FW-490)."""
@@ -303,7 +308,11 @@ class Worker(Generic[T]):
 
     def begin_round(self) -> None:
         """From now on `round_over` tells whether every present object had a pass."""
-        self._round = {entry.key for entry in self._cache.all(self._reconciler.part)}
+        self._round = set(self._keys())
+
+    def _keys(self) -> Iterable[Key]:
+        keys = (entry.key for entry in self._cache.all(self._reconciler.part))
+        return keys if self._shard.count == 1 else (key for key in keys if self._shard.owns(key.namespace))
 
     @property
     def round_over(self) -> bool:
@@ -436,14 +445,14 @@ class Worker(Generic[T]):
 
     def _results_read(self, reads: ReadLog, plan: Plan) -> list[tuple[Effect, bool, datetime | None]]:
         """The effects of a plan, whether its decision read their results, and of when these were."""
-        names = {key.name for part, key in reads.objects if part == FACTS.name}
+        names = {key.name for part, key in reads.objects if is_facts(part)}
         return [
             (effect, fact_name(effect.kind, effect.key) in names, self._effects.observed(effect))
             for effect in plan.effects
         ]
 
     def _decision(self, entry: Entry[T], obj: T, failure: ClassifiedError | None, known: _ObjectMemory) -> Decision[T]:
-        view = CacheView(self._cache, failure, known.failing_since)
+        view = CacheView(self._cache, failure, known.failing_since, shard=self._shard.index)
         view.untracked.get(self._reconciler.part, entry.key.namespace, entry.key.name)
         return Decision(
             self._reconciler,

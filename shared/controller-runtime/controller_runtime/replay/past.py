@@ -15,7 +15,7 @@ from controller_runtime.log.history.reader import PartOf
 from controller_runtime.log.history.versions import Chain, Hole, LoggedVersion, as_of, creation, fact_at, find
 from controller_runtime.log.wire.messages import EnvelopeError
 from controller_runtime.log.wire.part import Index, Key, Part
-from controller_runtime.log.wire.subjects import FACTS_PART
+from controller_runtime.log.wire.subjects import is_facts
 from controller_runtime.log.wire.version import Entry, Position, Version
 
 B = TypeVar("B", bound=Table[Any])
@@ -341,7 +341,7 @@ class Past:
         if wanted is None:
             return Answer()
         versions = self._chains.get((part.name, read.key), Chain()).versions
-        fact = part.name == FACTS_PART and wanted.local
+        fact = is_facts(part.name) and wanted.local
         found = fact_at(versions, at) if fact else find(versions, wanted)
         if found is None and part.read_only:
             found = _saying_the_same(versions, wanted)
@@ -431,4 +431,4 @@ def searched_parts(record: DecisionRecord) -> Iterable[str]:
 
 def scoped_part(part: str, service: str) -> PartOf:
     """What a service sees of a part: of the facts, its own."""
-    return part, service if part == FACTS_PART else ""
+    return part, service if is_facts(part) else ""

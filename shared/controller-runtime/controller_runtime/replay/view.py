@@ -66,6 +66,10 @@ class ReplayView:
         self.holes: list[str] = []
 
     @property
+    def shard(self) -> int:
+        return self._record.shard
+
+    @property
     def untracked(self) -> "ReplayView":
         return self
 

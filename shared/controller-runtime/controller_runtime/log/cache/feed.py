@@ -2,10 +2,10 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import structlog
 
@@ -17,7 +17,7 @@ from controller_runtime.log.cache.store import Cache
 from controller_runtime.log.freshness import FeedSettings, Link, Source, boot_seconds, direct_at
 from controller_runtime.log.publish.source import SourceVersion
 from controller_runtime.log.wire.part import Key, Part
-from controller_runtime.log.wire.subjects import DEFAULT_LAYOUT, FACTS_PART, Layout
+from controller_runtime.log.wire.subjects import DEFAULT_LAYOUT, Layout, is_facts
 from controller_runtime.log.wire.version import Change, Entry, Version
 
 _log = structlog.get_logger(__name__)
@@ -275,8 +275,27 @@ class _Direct:
             self.task.cancel()
 
 
-def _nobody(_: object) -> None:
+def _ignored(_: object) -> None:
     pass
+
+
+class _Listener(NamedTuple):
+    contradicted: Callable[[Part[Any]], None]
+    freshened: Callable[[set[str]], None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Confirmation:
+    """What a term waits for before it reconciles.
+
+    Attributes:
+        own: parts that it publishes itself, which have to be fresh.
+        others: parts that another process may publish, which have to be confirmed after ``since``, by the feed's clock.
+    """
+
+    own: tuple[Part[Any], ...]
+    others: tuple[Part[Any], ...]
+    since: float
 
 
 class CacheFeed:
@@ -316,10 +335,9 @@ class CacheFeed:
         self._wakeup = asyncio.Event()
         self._synced = asyncio.Event()
         self._reviewed = asyncio.Event()
-        self._awaited: list[Part[Any]] = []
+        self._awaited: list[Confirmation] = []
         self._fresh: set[str] = set()
-        self._contradicted: Callable[[Part[Any]], None] = _nobody
-        self._freshened: Callable[[set[str]], None] = _nobody
+        self._listeners: tuple[_Listener, ...] = ()
 
     # What others ask
 
@@ -339,46 +357,66 @@ class CacheFeed:
         """Wait until every part was complete once."""
         await self._synced.wait()
 
-    async def wait_confirmed(self, publishers: Mapping[str, str]) -> None:
+    async def wait_confirmed(self, publishers: Mapping[str, str], others: Iterable[Part[Any]] = ()) -> None:
         """Wait until certain publishers have confirmed their parts, or these are read from the API server (FW-485).
 
-        What anybody else confirms counts for nothing, before this call and until it returns.
+        What others confirm of these parts counts for nothing, before this call and until it returns.
 
         Args:
             publishers: source of its publisher, by part; what the cache does not hold is not waited for.
+            others: parts that any publisher has to confirm from now on, by which it proves to be alive (FW-893).
         """
-        awaited = self._awaited = [part for part in self._cache.parts if part.name in publishers]
-        for part in awaited:
+        own = tuple(part for part in self._cache.parts if part.name in publishers)
+        awaited = Confirmation(own, tuple(part for part in others if part in self._cache.parts), self._clock())
+        self._awaited.append(awaited)
+        for part in own:
             self._projection.trust_only(part, publishers[part.name])
             if part.name not in self._direct and self._projection.checkpoint_age(part, self._clock()) is None:
                 self._cache.mark(part, fresh=False)
         self.wakeup()
         try:
-            while not all(self._cache.is_fresh(part) for part in awaited):
+            while self._lacking(awaited):
                 self._reviewed.clear()
                 await self._reviewed.wait()
         finally:
-            self._awaited = []
-            for part in awaited:
+            self._awaited.remove(awaited)
+            for part in own:
                 self._projection.trust_any(part)
+
+    def _lacking(self, awaited: Confirmation) -> list[str]:
+        """Names of the parts that are not confirmed yet."""
+        own = [part.name for part in awaited.own if not self._cache.is_fresh(part)]
+        return own + [part.name for part in awaited.others if not self._is_confirmed(part, awaited.since)]
+
+    def _is_confirmed(self, part: Part[Any], since: float) -> bool:
+        if not self._cache.is_fresh(part) or part.name in self._direct:
+            return self._cache.is_fresh(part)
+        age = self._projection.checkpoint_age(part, now := self._clock())
+        return age is not None and now - age >= since
 
     @property
     def awaited(self) -> list[str]:
         """The parts that `wait_confirmed` still waits for."""
-        return [part.name for part in self._awaited if not self._cache.is_fresh(part)]
+        return list(dict.fromkeys(name for one in self._awaited for name in self._lacking(one)))
 
-    def listen(
+    @contextmanager
+    def listening(
         self,
-        contradicted: Callable[[Part[Any]], None] = _nobody,
-        freshened: Callable[[set[str]], None] = _nobody,
-    ) -> None:
-        """Tell from now on what happens to parts, from the event loop; by default to no listener.
+        contradicted: Callable[[Part[Any]], None] = _ignored,
+        freshened: Callable[[set[str]], None] = _ignored,
+    ) -> Iterator[None]:
+        """Tell what happens to parts until the block is left, from the event loop; others may listen as well.
 
         Args:
             contradicted: the stream of a part is not what its publisher confirms.
             freshened: the parts of these names were not fresh, and are.
         """
-        self._contradicted, self._freshened = contradicted, freshened
+        listener = _Listener(contradicted, freshened)
+        self._listeners = (*self._listeners, listener)
+        try:
+            yield
+        finally:
+            self._listeners = tuple(one for one in self._listeners if one is not listener)
 
     def _status(self, part: Part[Any], now: float) -> PartStatus:
         direct = self._direct.get(part.name)
@@ -434,7 +472,8 @@ class CacheFeed:
             self._synced.set()
         known, self._fresh = self._fresh, {part.name for part in self._cache.parts if self._cache.is_fresh(part)}
         if again := self._fresh - known:
-            self._freshened(again)
+            for listener in self._listeners:
+                listener.freshened(again)
         self._reviewed.set()
         return max(0.0, min(deadlines, default=now + _IDLE_SECONDS) - now)
 
@@ -475,7 +514,7 @@ class CacheFeed:
         return now + min(_IDLE_SECONDS, self._settings.watch_silence - silence)
 
     def _may_go_direct(self, part: Part[Any]) -> bool:
-        return self._reflect is not None or part.name == FACTS_PART
+        return self._reflect is not None or is_facts(part.name)
 
     def _go_direct(self, part: Part[Any], now: float, group: asyncio.TaskGroup) -> None:
         _log.warning(
@@ -483,7 +522,7 @@ class CacheFeed:
         )
         self._switches += 1
         self._projection.detach(part)
-        if part.name == FACTS_PART or self._reflect is None:
+        if is_facts(part.name) or self._reflect is None:
             # No other process knows the facts: they are what is in memory.
             self._cache.mark(part, synced=True, fresh=True)
             self._direct[part.name] = _Direct(None, None, now)
@@ -512,7 +551,8 @@ class CacheFeed:
 
     def contradicted(self, part: Part[Any]) -> None:
         """The versions of a part differ from its publisher's checkpoint."""
-        self._contradicted(part)
+        for listener in self._listeners:
+            listener.contradicted(part)
 
     def wakeup(self) -> None:
         """Something about freshness may have changed."""

@@ -20,7 +20,7 @@ from controller_runtime.log.freshness import BrokerClock, FeedSettings
 from controller_runtime.log.publish.checkpoint import Account, Checkpoint, decode_checkpoint
 from controller_runtime.log.wire.messages import EnvelopeError, decode_state
 from controller_runtime.log.wire.part import Key, Part
-from controller_runtime.log.wire.subjects import DEFAULT_LAYOUT, FACTS_PART, Layout, SubjectError
+from controller_runtime.log.wire.subjects import DEFAULT_LAYOUT, Layout, SubjectError, is_facts
 from controller_runtime.log.wire.version import Change, Entry, Version
 from controller_runtime.telemetry import tracing
 
@@ -97,7 +97,7 @@ class Decoder:
         # What stands for the resource version of a fact has no order: only the stream orders facts.
         version = Version(
             shared(state.uid),
-            "" if part.name == FACTS_PART else state.resource_version,
+            "" if is_facts(part.name) else state.resource_version,
             delivered.position.stream_sequence,
             # One text for all objects instead of one each.
             shared(state.epoch),
@@ -110,7 +110,7 @@ class Decoder:
         return Entry(part, key, state.body, version, state.traceparent or None, raw=raw, published=published)
 
     def _owner(self, part: str) -> str:
-        return self._service if part == FACTS_PART else ""
+        return self._service if is_facts(part) else ""
 
 
 _NOTHING: Final = Version("", "")

@@ -40,7 +40,7 @@ from controller_runtime.log.wire.part import (
     about_part,
     published_form,
 )
-from controller_runtime.log.wire.subjects import FACTS_PART
+from controller_runtime.log.wire.subjects import is_facts
 from controller_runtime.log.wire.version import (
     DELETED_MEMORY_SECONDS,
     OWN_WRITE_SECONDS,
@@ -410,7 +410,7 @@ class Cache:
         current = store.entries.get(key)
         known = current.version if current is not None and current.version.uid == uid else None
         version = Version(uid, "", None, store.epoch, store.store_id) if known is None else known
-        evidence = Evidence.MESSAGE if part.name == FACTS_PART else Evidence.FINAL
+        evidence = Evidence.MESSAGE if is_facts(part.name) else Evidence.FINAL
         store.deleted.remember(key, version, now, evidence)
         if known is None:
             return []

@@ -81,6 +81,11 @@ class View(Protocol):
         ...
 
     @property
+    def shard(self) -> int:
+        """Index of the shard that the pass belongs to: whose facts it reads (FW-894)."""
+        ...
+
+    @property
     def untracked(self) -> "View":
         """The same cache, for look-ups that a declared mapping covers: a change of what they find enqueues nothing."""
         ...
@@ -148,9 +153,11 @@ class CacheView:
         failure: ClassifiedError | None = None,
         failing_since: datetime | None = None,
         *,
+        shard: int = 0,
         untracked: ReadLog | None = None,
     ) -> None:
         """``untracked``: where to note what is read without being tracked."""
+        self.shard = shard
         self._cache = cache
         self._failure = failure
         self._failing_since = failing_since
@@ -159,7 +166,7 @@ class CacheView:
 
     @property
     def untracked(self) -> "CacheView":
-        return CacheView(self._cache, self._failure, self._failing_since, untracked=self.reads)
+        return CacheView(self._cache, self._failure, self._failing_since, shard=self.shard, untracked=self.reads)
 
     @property
     def failure(self) -> ClassifiedError | None:

@@ -318,6 +318,7 @@ class DecisionRecord(Recorded):
         woken_by: the change that brought the pass, in words; empty when it was none, as at a resync or a retry.
         failing_since: when passes of the object began to fail, as the pass received it.
         settings: digest of the effective settings; their values are in the log under it.
+        shard: index of the shard whose leader decided: its facts were read (FW-894).
         cache: how far the cache was, for questions that were not asked then.
         plan: canonical plan, as the reconcile engine writes it.
         abridged: members of the plan of which digests stand instead of the content.
@@ -336,6 +337,7 @@ class DecisionRecord(Recorded):
     woken_by: str = ""
     traceparent: str = ""
     settings: str = ""
+    shard: int = 0
     world: RecordedPosition = RecordedPosition()
     reads: RecordedReads = RecordedReads()
     failure: RecordedFailure | None = None

@@ -5,6 +5,7 @@ A fact belongs to one owner object and is ordered by its sequence in the state s
 
 import hashlib
 from datetime import datetime
+from functools import lru_cache
 from typing import Final, TypeVar
 
 from pydantic import BaseModel, Field
@@ -15,6 +16,7 @@ from controller_runtime.errors import Category, ClassifiedError
 from controller_runtime.json import JsonObject
 from controller_runtime.log.cache.view import Lookup, View
 from controller_runtime.log.wire.part import Index, Key, Part
+from controller_runtime.log.wire.subjects import facts_part_name
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -73,6 +75,13 @@ FACT: Final = Kind("facts.aim.eai.amd.com", "v1", "Fact", "facts", model=Fact)
 FACTS: Final = Part("facts", FACT)
 """Facts of every service; a service's cache holds only its own (namespace = the service's name)."""
 
+
+@lru_cache
+def facts_of_shard(shard: int) -> Part[Fact]:
+    """The facts that the leader of a shard gathers and publishes; those of shard 0 are `FACTS` (FW-894)."""
+    return Part(facts_part_name(shard), FACT) if shard else FACTS
+
+
 _NAME_DIGITS: Final = 24
 
 
@@ -86,9 +95,9 @@ def fact_key(service: str, effect: str, key: str) -> Key:
     return Key(service, fact_name(effect, key))
 
 
-def get_fact(view: View, part: Part[Fact], service: str, effect: str, key: str) -> Lookup[Fact]:
+def get_fact(view: View, service: str, effect: str, key: str) -> Lookup[Fact]:
     """Look up the fact of an effect; nothing is found until the effect ended once."""
-    return view.get(part, service, fact_name(effect, key))
+    return view.get(facts_of_shard(view.shard), service, fact_name(effect, key))
 
 
 def facts_by_owner(part: Part[Fact]) -> Index[Fact]:

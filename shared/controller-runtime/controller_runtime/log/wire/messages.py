@@ -14,7 +14,7 @@ from controller_runtime import annotation_keys
 from controller_runtime.compact import shared
 from controller_runtime.json import JsonObject, loads
 from controller_runtime.log.wire.part import Key
-from controller_runtime.log.wire.subjects import FACTS_PART
+from controller_runtime.log.wire.subjects import is_facts
 from controller_runtime.telemetry import tracing
 
 _NAME: Final = re.compile(r"(?!9)[0-9]{8}T[0-9]{6}\.[0-9]{3}Z-[0-9a-f]{6}")
@@ -324,7 +324,7 @@ def decode_state(part: str, key: Key, headers: Mapping[str, str] | None, body: b
             store_id=_epoch(found, Header.STORE_ID),
             uid=_present(found, Header.UID),
             # Facts are ordered by the stream alone.
-            resource_version=_version(found, may_lack=part == FACTS_PART),
+            resource_version=_version(found, may_lack=is_facts(part)),
             previous=_sequence(found, Header.PREVIOUS),
             body=b"" if verb is Verb.DELETE else body,
             # An object and what was made for it share a trace.

@@ -52,6 +52,19 @@ def _scope(namespace: str) -> str:
     return encode_token(namespace) if namespace else CLUSTER_SCOPE
 
 
+_SHARD_FACTS: Final = f"{FACTS_PART}-"
+
+
+def facts_part_name(shard: int) -> str:
+    """Name of the part of the facts of a shard (FW-894)."""
+    return f"{_SHARD_FACTS}{shard}" if shard else FACTS_PART
+
+
+def is_facts(part: str) -> bool:
+    """Whether a part is that of the facts of any shard."""
+    return part == FACTS_PART or part.startswith(_SHARD_FACTS)
+
+
 @dataclass(frozen=True, slots=True)
 class Layout:
     """Names of the streams and of every subject in them.
