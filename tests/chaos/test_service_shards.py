@@ -134,6 +134,7 @@ async def test_replicas_share_the_shards_and_none_writes_what_another_one_has_wr
         assert pids[by] == [shard_of(team, SHARDS)]
         assert stage.looked(f"before-{team}:1") == stage.looked(f"after-{team}:1") == 1
     assert [one.tracebacks for one in (first, *others)] == [[]] * 4
+    assert not [line for one in (first, *others) for line in one.lines if "another process" in line["message"]]
     await assert_replayed(stage)
 
 

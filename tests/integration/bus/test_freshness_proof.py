@@ -489,6 +489,24 @@ async def test_a_successor_believes_no_late_checkpoint_of_its_dead_predecessor(
         await asyncio.gather(task, return_exceptions=True)
 
 
+@pytest.mark.spec("FW-893")
+async def test_the_leader_of_another_shard_waits_for_a_word_of_the_publisher_from_after_its_beginning(
+    bus: BusConnection, layout: Layout, part: Part[Resource]
+) -> None:
+    cluster = filled()
+    async with following(bus, layout, part) as fed:
+        async with running(bus, layout, cluster, source="gone") as gone:
+            await settles(bus, layout, PART, cluster, gone)
+            await eventually(lambda: fed.cache.is_fresh(part), "fresh")
+        waiting = asyncio.create_task(fed.feed.wait_confirmed({}, [part]))
+        await eventually(lambda: fed.feed.awaited == [PART], "it waits")
+        assert fed.cache.is_fresh(part), "whatever else is decided goes on"
+        assert not waiting.done()
+        async with running(bus, layout, cluster, source="any other"):
+            await waiting
+        assert fed.feed.awaited == []
+
+
 @pytest.mark.spec("FW-485")
 async def test_a_term_that_ends_early_leaves_the_word_to_its_successor(
     bus: BusConnection, layout: Layout, part: Part[Resource]

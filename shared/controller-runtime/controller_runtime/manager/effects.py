@@ -129,7 +129,7 @@ _log = structlog.get_logger()
 
 
 class Facts(Protocol):
-    """Where the results of effects go."""
+    """Where the results of effects go: those of one shard."""
 
     def previous(self, effect: str, about: str) -> Fact | None:
         """The last fact of an effect, to count consecutive failures."""
@@ -184,7 +184,6 @@ class EffectHost:
 
     Args:
         runners: carry out each of the types.
-        part: of what they find.
     """
 
     def __init__(
@@ -193,10 +192,8 @@ class EffectHost:
         types: Iterable[EffectType[Any, Any, Any]],
         runners: Mapping[str, EffectRunner[Any, Any]],
         facts: Facts,
-        part: Part[Fact] = FACTS,
     ) -> None:
         self._service = service
-        self._part = part
         self._types = {one.name: one for one in types}
         self._runners = runners
         self._facts = facts
@@ -327,7 +324,7 @@ class EffectHost:
         self._failed += failed
         self._succeeded += not failed
         version = Version(uid=key.name, resource_version="")
-        return Entry.of(self._part, key, body, version, tracing.current_traceparent())
+        return Entry.of(FACTS, key, body, version, tracing.current_traceparent())
 
 
 def _failure(error: ClassifiedError) -> FactError:

@@ -189,7 +189,6 @@ class Term:
             definition.effects,
             process.runners,
             facts,
-            self._part,
         )
         kube = process.kube.guarded(guard)
         self._context = TermContext(process, kube, facts, effects, shard)
