@@ -159,6 +159,31 @@ async def test_the_others_take_over_what_a_process_led(stage: Platform, api: Raw
     assert [one.tracebacks for one in services] == [[]]
 
 
+@pytest.mark.spec("FW-407", "FW-892")
+async def test_a_process_that_slept_writes_nothing_of_its_former_shards_and_gets_others(
+    stage: Platform, api: RawApi
+) -> None:
+    await teams(api)
+    sleeper = await stage.started("pod-0", **DIVIDED)
+    await until_shared([sleeper], [SHARDS])
+    other = await stage.started("pod-1", **DIVIDED)
+    await until_shared([sleeper, other], [2, 2])
+    await apply_all(api, "before", "before")
+    await seen_all(api, "before", "before")
+    sleeper.signal(signal.SIGSTOP)
+    # What it is about to do when it wakes: restore all of these, as the other one will have done meanwhile.
+    for team in TEAMS:
+        await api.delete(f"/api/v1/namespaces/{team}/configmaps/before")
+    await seen_all(api, "before", "before")
+    await until_shared([other], [SHARDS])
+    sleeper.signal(signal.SIGCONT)
+    await until_shared([sleeper, other], [2, 2])
+    await apply_all(api, "after", "after")
+    await seen_all(api, "after", "after")
+    assert stage.writes() == 3 * len(TEAMS)
+    assert sleeper.tracebacks + other.tracebacks == []
+
+
 @pytest.mark.spec("FW-891")
 async def test_another_number_of_shards_waits_for_the_last_process_with_the_former_one(
     stage: Platform, api: RawApi
@@ -169,7 +194,9 @@ async def test_another_number_of_shards_waits_for_the_last_process_with_the_form
     await apply_all(api, "before", "before")
     await seen_all(api, "before", "before")
     divided = await stage.started("pod-1", **DIVIDED)
-    await divided.until("/readyz", lambda _, page: page["shards"] == SHARDS)
+    # A rolling update waits for it.
+    page = await divided.until("/readyz", lambda status, _: status == 200, within=20)
+    assert (page["shards"], page["leadsShards"]) == (SHARDS, [])
     await eventually(
         lambda: any("another number of shards" in line["message"] for line in divided.lines), "waits", within=30
     )

@@ -13,6 +13,7 @@ from controller_runtime.log.broker.connection import ConnectionState
 from controller_runtime.log.cache.feed import PartStatus
 from controller_runtime.log.freshness import Source
 from controller_runtime.log.wire.part import Key
+from controller_runtime.log.wire.subjects import is_facts_of_shard
 from controller_runtime.manager.causes import Cause
 from controller_runtime.manager.context import IS_PAUSED, ProcessContext, paused_indexes
 from controller_runtime.manager.effects import EffectStatistics
@@ -54,7 +55,9 @@ class ServiceState:
         parts = self.process.feed.statistics.parts
         withheld = self._withheld()
         reasons = [
-            _unsynced(part, connected=connected, withheld=withheld.get(part.part)) for part in parts if not part.synced
+            _unsynced(part, connected=connected, withheld=withheld.get(part.part))
+            for part in parts
+            if not part.synced and not is_facts_of_shard(part.part)
         ]
         if not connected and any(not part.fresh and part.source is Source.BUS for part in parts):
             reasons.append(f"the message broker is {connection.state.value}: {connection.last_error or 'no answer'}")

@@ -17,7 +17,7 @@ from controller_runtime.log.cache.store import Cache
 from controller_runtime.log.freshness import FeedSettings, Link, Source, boot_seconds, direct_at
 from controller_runtime.log.publish.source import SourceVersion
 from controller_runtime.log.wire.part import Key, Part
-from controller_runtime.log.wire.subjects import DEFAULT_LAYOUT, Layout, is_facts
+from controller_runtime.log.wire.subjects import DEFAULT_LAYOUT, Layout, is_facts, is_facts_of_shard
 from controller_runtime.log.wire.version import Change, Entry, Version
 
 _log = structlog.get_logger(__name__)
@@ -245,11 +245,6 @@ class FeedStatistics:
     switches: int
 
     @property
-    def synced(self) -> bool:
-        """Whether every part was complete once (FW-019)."""
-        return all(part.synced for part in self.parts)
-
-    @property
     def direct(self) -> tuple[str, ...]:
         """Names of the parts that are fed from the API server."""
         return tuple(part.part for part in self.parts if part.source is Source.DIRECT)
@@ -468,7 +463,8 @@ class CacheFeed:
             self._forgot_at = now
             self._cache.forget_deleted(now)
         deadlines = [self._review_part(part, now, group) for part in self._cache.parts]
-        if all(self._cache.is_synced(part) for part in self._cache.parts):
+        # The facts of a shard, which may have no leader yet, are waited for by its term (FW-893).
+        if all(self._cache.is_synced(part) for part in self._cache.parts if not is_facts_of_shard(part.name)):
             self._synced.set()
         known, self._fresh = self._fresh, {part.name for part in self._cache.parts if self._cache.is_fresh(part)}
         if again := self._fresh - known:

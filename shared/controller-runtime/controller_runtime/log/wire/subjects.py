@@ -60,9 +60,14 @@ def facts_part_name(shard: int) -> str:
     return f"{_SHARD_FACTS}{shard}" if shard else FACTS_PART
 
 
+def is_facts_of_shard(part: str) -> bool:
+    """Whether a part is that of the facts of a shard, which only its leader needs."""
+    return part.startswith(_SHARD_FACTS)
+
+
 def is_facts(part: str) -> bool:
     """Whether a part is that of the facts of any shard."""
-    return part == FACTS_PART or part.startswith(_SHARD_FACTS)
+    return part == FACTS_PART or is_facts_of_shard(part)
 
 
 @dataclass(frozen=True, slots=True)
