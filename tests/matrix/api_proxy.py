@@ -18,11 +18,13 @@ import yaml
 from aiohttp import web
 from yarl import URL
 
+from aim_domain.labels import ANNOTATION_SHARDS
 from aim_local.apiserver.faults import Fault, FaultRule, Faults, Latency, Phase, Refusal, Reset, Silence, Subject
 from aim_local.apiserver.requestinfo import Target, parse_target
 from aim_local.ports import HOST, free_ports
 from controller_runtime import JsonObject, dumps, loads
 from controller_runtime.kube.config import Connection, from_kubeconfig
+from controller_runtime.shard import Shard, shard_of
 
 _WRITES: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _NOT_PASSED_ON: Final = frozenset({"host", "accept-encoding", "connection", "content-length", "transfer-encoding"})
@@ -38,6 +40,7 @@ class Written:
         at: monotonic seconds when it came.
         status: of the answer; 0 if none was given.
         holder: of a Lease as stored after the write; empty otherwise.
+        shards: into how many its holder divides the service.
     """
 
     at: float
@@ -49,6 +52,7 @@ class Written:
     name: str
     status: int
     holder: str = ""
+    shards: int = 1
 
     @property
     def is_lease(self) -> bool:
@@ -276,11 +280,15 @@ def _written(
     verb = _WRITES[request.method]
     status = 0 if response is None else response.status
     body = response.body if isinstance(response, web.Response) and isinstance(response.body, bytes) else b""
-    holder = ""
+    holder, shards = "", 1
     if subject.resource == _LEASES and 200 <= status < 300:
-        holder = str((loads(body).get("spec") or {}).get("holderIdentity") or "")
+        lease = loads(body)
+        holder = str((lease.get("spec") or {}).get("holderIdentity") or "")
+        shards = int((lease["metadata"].get("annotations") or {}).get(ANNOTATION_SHARDS, 1))
     name = subject.name or _name_in(body)
-    return Written(at, client, verb, subject.resource, subject.subresource, subject.namespace, name, status, holder)
+    return Written(
+        at, client, verb, subject.resource, subject.subresource, subject.namespace, name, status, holder, shards
+    )
 
 
 def _name_in(body: bytes) -> str:
@@ -348,18 +356,27 @@ def requests_of(written: list[Written], client: str) -> list[Written]:
 
 
 def acting_without_lease(written: list[Written], identities: Mapping[str, str]) -> list[str]:
-    """Writes that took effect although another process held the Lease, in words. Pure.
+    """Writes that took effect although another process held the Lease of the shard, in words. Pure.
 
     Args:
         written: in the order of their arrival.
-        identities: by client, how the holder's name in the Lease begins.
+        identities: by client, how the holder's name in the Lease begins; all of one service.
     """
-    holder, found = "", []
+    leases: dict[str, Written] = {}
+    found = []
     for one in sorted(written, key=lambda write: write.at):
         if one.client not in identities:
             continue
         if one.is_lease:
-            holder = one.holder or holder
-        elif 200 <= one.status < 300 and holder and not holder.startswith(identities[one.client]):
-            found.append(f"{one} while {holder} led")
+            if one.holder:
+                leases[one.name] = one
+        elif 200 <= one.status < 300 and leases and not _leads(leases, identities[one.client], one.namespace):
+            found.append(f"{one} while {', '.join(sorted(lease.holder for lease in leases.values()))} led")
     return found
+
+
+def _leads(leases: Mapping[str, Written], identity: str, namespace: str) -> bool:
+    """Whether a process holds the Lease of a namespace, as it divides the service."""
+    base = min(leases, key=len)
+    own = {name: lease.shards for name, lease in leases.items() if lease.holder.startswith(identity)}
+    return any(Shard(shard_of(namespace, count), count).lease(base) in own for count in own.values())

@@ -41,7 +41,7 @@ STEADY_SECONDS: Final = 0.4
 RELISTED: Final = 90.0
 """Seconds: parts are stale 30 s after their last checkpoint and read from the API server 30 s later; then it ends."""
 _SHORT_SOAK: Final = 15.0
-_MOST_REPLICAS: Final = 3
+_MOST_REPLICAS: Final = 5
 _KINDS: Final = frozenset(kind.kind for kind in CHILDREN)
 _CATALOGUE: Final = ObjectKey("AIMClusterModelSource", "", "amd-catalogue")
 

@@ -4,13 +4,13 @@ import asyncio
 import os
 import random
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
 import pytest
 from matrix.api_proxy import acting_without_lease
-from matrix.site import Site, started_site
+from matrix.site import NAMESPACE, Site, started_site
 from support.nats import eventually
 from upgrade.load import Load
 from upgrade.release import PREVIOUS, unpacked
@@ -23,9 +23,13 @@ from controller_runtime.log.broker.connection import BusConnection, BusSettings,
 from controller_runtime.log.broker.reading import stream_state
 from controller_runtime.log.history.reader import History
 from controller_runtime.replay import Replayed, Replayer, Verdict
+from controller_runtime.shard import shard_of
 
 SEED = 20261123
 ACTS = 30
+DIVISIBLE = ("serving", "routing")
+SHARDS = next(count for count in range(2, 17) if shard_of(NAMESPACE, count))
+"""The least number of which the namespace of the load does not belong to shard 0."""
 DECIDED = {"serving", "routing"}
 """Creations, changes and deletions that this release alone takes part in."""
 ADDED = ("gateways/", "aimprofile", "aimclusterprofile", "configmaps-profile-catalogue")
@@ -45,12 +49,19 @@ async def output(path: str, *arguments: str, **variables: str) -> tuple[int, str
 
 
 async def rolled(
-    site: Site, exits: AsyncExitStack, running: Mapping[str, Supervised], number: int, path: str
+    site: Site,
+    exits: AsyncExitStack,
+    running: Mapping[str, Supervised],
+    number: int,
+    path: str,
+    *,
+    services: Sequence[str] = SERVICES,
+    **variables: str,
 ) -> dict[str, Supervised]:
     """As a Deployment does it: the new pod is ready, then the old one gets SIGTERM; the processes that run then."""
-    found = {}
-    for name in SERVICES:
-        found[name] = site.replica(name, number, PYTHONPATH=path)
+    found = dict(running)
+    for name in services:
+        found[name] = site.replica(name, number, PYTHONPATH=path, **variables)
         exits.push_async_callback(found[name].stop)
         await found[name].start()
         await running[name].stop()
@@ -95,21 +106,27 @@ async def test_a_rolling_upgrade_and_back_under_load_loses_nothing(tmp_path: Pat
 
         # What the load has done need not have had each of them decide yet; the replay below is to cover all.
         await eventually(decided, "serving, routing and another have stored decisions")
+        now = await rolled(site, exits, now, 2, "", services=DIVISIBLE, AIM_SHARDS=str(SHARDS))
+        divided, acts = await last_decision(bus), load.acts
+        await eventually(lambda: load.acts >= acts + ACTS or acting.done(), "its shards have been at work")
+        now = await rolled(site, exits, now, 3, "", services=DIVISIBLE)
         last = await last_decision(bus)
-        await rolled(site, exits, now, 2, former)
+        await rolled(site, exits, now, 4, former)
         acting.cancel()
         with suppress(asyncio.CancelledError):
             await acting
         assert await load.ended() == []
         assert load.predictors() == steady, "no predictor was restarted"
         for name in SERVICES:
-            pods = {name: f"aim-{name}-0", **{f"{name}-{number}": f"aim-{name}-{number}" for number in (1, 2)}}
+            pods = {name: f"aim-{name}-0", **{f"{name}-{number}": f"aim-{name}-{number}" for number in range(1, 5)}}
             assert acting_without_lease(site.proxy.written, pods) == []
         results = await replayed(bus)
         unknown = [one.missing for one in results if one.verdict is Verdict.UNKNOWN]
         assert [missing for missing in unknown if not all(one.startswith(ADDED) for one in missing)] == []
         own = [one for one in results if first < one.stored.sequence <= last]
         assert {one.stored.record.service for one in own} > DECIDED
+        of_shards = [one.stored.record for one in own if one.stored.sequence > divided and one.stored.record.shard]
+        assert {one.service for one in of_shards} == set(DIVISIBLE)
         assert [(one.stored.record.key, one.differences) for one in own if one.verdict is not Verdict.SAME] == []
         replay = ("-m", "aim_cli", "replay")
         # Releases before FW-689 take all decisions when nothing is named.

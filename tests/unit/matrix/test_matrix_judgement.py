@@ -1,6 +1,7 @@
 """What the matrix holds against the platform: writes without a Lease, versions that fall back, plans with a memory."""
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from matrix.r12_replicas import late, led_after
 
 from aim_domain import labels
 from controller_runtime import JsonObject
+from controller_runtime.shard import shard_of
 
 NAMES = {"serving": "aim-serving-0", "serving-1": "aim-serving-1"}
 
@@ -36,6 +38,19 @@ def test_a_write_of_a_process_that_does_not_hold_the_lease_is_reported() -> None
     assert acting_without_lease([*good, *taken_over], NAMES) == []
     [reported] = acting_without_lease([*good, *taken_over, write(24, "serving")], NAMES)
     assert "serving patch pods ns/p 200 while aim-serving-1_x led" in reported
+
+
+@pytest.mark.spec("FW-473", "FW-890")
+def test_a_write_needs_the_lease_of_the_shard_of_its_namespace() -> None:
+    index = shard_of("ns", 2)
+    first, second = NAMES.values() if index == 0 else reversed(NAMES.values())
+    leases = [
+        replace(lease(0, "serving", holder), name=name, shards=2)
+        for name, holder in (("aim-serving", first), ("aim-serving-1", second))
+    ]
+    assert acting_without_lease([*leases, write(1, "serving")], NAMES) == []
+    [reported] = acting_without_lease([*leases, write(1, "serving-1")], NAMES)
+    assert "serving-1 patch pods ns/p 200 while aim-serving-0, aim-serving-1 led" in reported
 
 
 @pytest.mark.spec("FW-661")
