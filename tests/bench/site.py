@@ -1,9 +1,9 @@
 """The place where things are measured: a running stack, and what all benchmarks do with it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -28,6 +28,7 @@ MANAGER: Final = "bench"
 IN_FLIGHT: Final = 64
 """Requests that the bench has open at a time."""
 
+_NONE: Final[Mapping[str, Mapping[str, str]]] = {}
 _PLATFORM_FILES: Final = 2
 """Manifests of the demo that are no workload: gateway and runtime config."""
 _STARTS: Final = 5
@@ -111,13 +112,14 @@ async def site(
     surroundings: Surroundings = Surroundings.EMBEDDED,
     *,
     answered: bool = True,
+    service_env: Mapping[str, Mapping[str, str]] = _NONE,
 ) -> AsyncIterator[Site]:
     """Start a stack with a gateway and a default runtime config; every process is new, every store is empty.
 
-    ``answered``: whether fakes, if there are any, answer.
+    ``answered``: whether fakes, if there are any, answer; ``service_env``: variables of single services, by name.
     """
     async with (
-        _started(stack_settings(folder, services, surroundings)) as stack,
+        _started(replace(stack_settings(folder, services, surroundings), service_env=service_env)) as stack,
         KubeClient(
             await from_kubeconfig(str(stack.kubeconfig)),
             service=MANAGER,

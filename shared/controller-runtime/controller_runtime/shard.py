@@ -25,7 +25,7 @@ class Shard:
 
     def owns(self, namespace: str) -> bool:
         """Whether the objects of a namespace belong here; empty stands for cluster-scoped ones."""
-        return self.count == 1 or shard_of(namespace, self.count) == self.index
+        return shard_of(namespace, self.count) == self.index
 
     def lease(self, service: str) -> str:
         """Name of the Lease whose holder leads it.

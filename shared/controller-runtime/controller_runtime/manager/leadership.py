@@ -14,7 +14,7 @@ from controller_runtime.annotation_keys import SHARDS
 from controller_runtime.core.objects import Lease
 from controller_runtime.kube.client import KubeClient
 from controller_runtime.kube.errors import KubeError
-from controller_runtime.kube.guard import unguarded
+from controller_runtime.kube.guard import WriteGuard, unguarded
 from controller_runtime.kube.lease import Identity, LeaderElector, LeaseClaim, LeaseSettings, LeaseStore
 from controller_runtime.log.freshness import boot_seconds
 from controller_runtime.log.publish.state import SupersededError
@@ -40,8 +40,9 @@ class Leadership(Protocol):
     @property
     def leads(self) -> bool: ...
 
-    def guard(self) -> float:
-        """The `WriteGuard` of everything that a leader writes (FW-407)."""
+    @property
+    def guard(self) -> WriteGuard:
+        """That of everything which the leader writes (FW-407)."""
         ...
 
     async def run(self, work: Work) -> None:
@@ -56,9 +57,7 @@ class AlwaysLeading:
 
     def __init__(self, shard: Shard = WHOLE) -> None:
         self.shard: Final = shard
-
-    def guard(self) -> float:
-        return unguarded()
+        self.guard: Final[WriteGuard] = unguarded
 
     async def run(self, work: Work) -> None:
         while True:
@@ -76,14 +75,12 @@ class Elected:
     def __init__(self, shard: Shard, elector: LeaderElector, undisputed: Callable[[], Awaitable[bool]]) -> None:
         self.shard: Final = shard
         self.elector: Final = elector
+        self.guard: Final[WriteGuard] = elector.guard
         self._undisputed = undisputed
 
     @property
     def leads(self) -> bool:
         return self.elector.is_leader
-
-    def guard(self) -> float:
-        return self.elector.guard()
 
     async def run(self, work: Work) -> None:
         async with asyncio.TaskGroup() as group:

@@ -227,7 +227,7 @@ class Enqueuer(Interceptor, Generic[T]):
                 self._mapping_failed(mapping_name(mapping), change)
 
     def _enqueue(self, key: Key, cause: str, priority: Priority, origin: Origin | None) -> None:
-        if not self._shard.owns(key.namespace):
+        if self._shard.count > 1 and not self._shard.owns(key.namespace):
             return
         self._causes[key] = cause
         if origin is not None:

@@ -23,9 +23,8 @@ from controller_runtime.errors import RETRIED_CATEGORIES, ClassifiedError
 from controller_runtime.json import JsonObject
 from controller_runtime.log.cache.store import Cache
 from controller_runtime.log.cache.view import CacheView, ReadLog
-from controller_runtime.log.history.facts import FactOwner, fact_name
+from controller_runtime.log.history.facts import FactOwner, fact_name, facts_of_shard
 from controller_runtime.log.wire.part import Key
-from controller_runtime.log.wire.subjects import is_facts
 from controller_runtime.log.wire.version import Entry
 from controller_runtime.reconcile.child import Target
 from controller_runtime.reconcile.conditions import (
@@ -252,6 +251,7 @@ class Worker(Generic[T]):
     ) -> None:
         self.controller: Final = reconciler.controller
         self._shard = shard
+        self._facts = facts_of_shard(shard.index).name
         self._reconciler = reconciler
         self._cache = cache
         self.queue: Final = queue
@@ -445,7 +445,7 @@ class Worker(Generic[T]):
 
     def _results_read(self, reads: ReadLog, plan: Plan) -> list[tuple[Effect, bool, datetime | None]]:
         """The effects of a plan, whether its decision read their results, and of when these were."""
-        names = {key.name for part, key in reads.objects if is_facts(part)}
+        names = {key.name for part, key in reads.objects if part == self._facts}
         return [
             (effect, fact_name(effect.kind, effect.key) in names, self._effects.observed(effect))
             for effect in plan.effects
