@@ -14,7 +14,7 @@ from aim_domain.kind_names import NAMESPACE, KindName
 from controller_runtime import Key
 from controller_runtime.log.history.decisions import DecisionRecord
 from controller_runtime.log.history.facts import FACT
-from controller_runtime.log.wire.subjects import FACTS_PART
+from controller_runtime.log.wire.subjects import is_facts
 
 REMEMBERED_SECONDS: Final = 60.0
 """How long a viewer still sees what was taken from them."""
@@ -129,7 +129,7 @@ def is_shown(kind: str, key: Key, rights: Rights, at: datetime) -> bool:
 
 def is_seen(kind: str, key: Key, record: DecisionRecord, rights: Rights) -> bool:
     """Whether who sees a decision may see what it read; facts and its own Namespace belong to it."""
-    if kind in (FACTS_PART, FACT.kind) or (kind, key) == (NAMESPACE.kind, Key("", record.namespace)):
+    if is_facts(kind) or kind == FACT.kind or (kind, key) == (NAMESPACE.kind, Key("", record.namespace)):
         kind, key = kind_name(record.part), record.key
     return is_shown(kind, key, rights, record.at)
 
@@ -142,10 +142,10 @@ def saw_all(record: DecisionRecord, rights: Rights) -> bool:
     reads = record.reads
     named = [(one.part, one.key) for one in reads.objects]
     named += [(one.part, key) for one in reads.indexes for key in one.keys]
-    many = ({one.part for one in reads.groups} | {one.part for one in reads.summaries}) - {FACTS_PART}
+    many = {one.part for one in reads.groups} | {one.part for one in reads.summaries}
     return (
         all(is_seen(kind_name(part), key, record, rights) for part, key in named)
-        and all(_is_everywhere(kind_name(part), rights) for part in many)
+        and all(_is_everywhere(kind_name(part), rights) for part in many if not is_facts(part))
         and not visible_plan(record, rights)[1]
     )
 

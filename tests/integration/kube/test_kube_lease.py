@@ -428,3 +428,14 @@ async def test_a_holder_notes_its_number_of_shards_and_leaves_what_others_note(c
     assert noted(cluster) == {"aim.eai.amd.com/shards": "4", "example.com/owner": "ops"}
     await cluster.elector("pod-b")._attempt()
     assert noted(cluster) == {"example.com/owner": "ops"}
+
+
+@pytest.mark.spec("FW-892")
+async def test_a_process_with_another_number_of_shards_asks_for_none(cluster: Cluster) -> None:
+    holder = cluster.elector("pod-a", annotations={"aim.eai.amd.com/shards": "4"})
+    await holder._attempt()
+    for number in ({}, {"aim.eai.amd.com/shards": "2"}):
+        await cluster.elector("pod-b", annotations=number).ask()
+        assert ASKED_BY not in noted(cluster)
+    await cluster.elector("pod-b", annotations={"aim.eai.amd.com/shards": "4"}).ask()
+    assert noted(cluster) == {"aim.eai.amd.com/shards": "4", ASKED_BY: "pod-b_life"}

@@ -8,6 +8,7 @@ import pytest
 
 from aim_domain import DivisibleSettings
 from aim_local.apiserver.controlplane import ControlPlane
+from aim_local.apiserver.faults import FaultRule, Refusal
 from aim_routing.service import definition
 from controller_runtime import KubeClient
 from controller_runtime.core.objects import LeaseSpec
@@ -26,6 +27,7 @@ class Site:
     """A cluster in which processes of one service begin, each with a number of shards."""
 
     client: KubeClient
+    plane: ControlPlane
 
     def process(self, pod: str, count: int, uid: str = "") -> Leaderships:
         settings = DivisibleSettings(
@@ -37,7 +39,7 @@ class Site:
 @pytest.fixture
 async def site() -> AsyncIterator[Site]:
     async with ControlPlane() as plane, KubeClient(Connection(plane.url, NoCredentials()), service="t") as client:
-        yield Site(client)
+        yield Site(client, plane)
 
 
 def elected(process: Leaderships, index: int = 0) -> Elected:
@@ -110,6 +112,17 @@ async def test_a_lease_of_a_release_before_shards_counts_as_one_of_a_whole_servi
     assert held is not None
     await store.write(held, released(held.spec))
     assert await elected(process, 1)._undisputed()
+
+
+@pytest.mark.spec("FW-891")
+@pytest.mark.parametrize(("code", "clear"), [(403, True), (500, False)])
+async def test_roles_of_an_earlier_release_keep_no_service_from_its_leader(site: Site, code: int, clear: bool) -> None:
+    """Who may not read the Lease of a shard may not hold it either; any other error leaves it unknown."""
+    process = site.process("pod-a", 1)
+    await takes(process, 0)
+    refused = FaultRule(verbs=frozenset({"get"}), name="aim-routing-1", fault=Refusal.model_validate({"code": code}))
+    site.plane.faults.add(refused)
+    assert await elected(process)._undisputed() is clear
 
 
 @pytest.mark.spec("FW-891")

@@ -152,6 +152,7 @@ FOUND = RecordedIndex(part=ARTIFACTS.name, index="owner", value="x", keys=(Key("
         (RecordedReads(indexes=(FOUND.model_copy(update={"part": SERVICES.name, "keys": (Key("team", "b"),)}),)), True),
         (RecordedReads(objects=(RecordedObject(part=CLUSTER_MODELS.name, name="secret-model"),)), False),
         (RecordedReads(objects=(RecordedObject(part=FACTS_PART, namespace="serving", name="1a2b"),)), True),
+        (RecordedReads(objects=(RecordedObject(part="facts-3", namespace="serving", name="1a2b"),)), True),
         (RecordedReads(objects=(RecordedObject(part=NAMESPACES.name, name="team"),)), True),
         (RecordedReads(objects=(RecordedObject(part=NAMESPACES.name, name="other"),)), False),
     ],

@@ -306,8 +306,10 @@ class LeaderElector:
             held_by = (current.spec.holder_identity or "") if current else ""
             if current is None or held_by in {"", self._identity} or asked_by(current):
                 return
-            kept = {key: value for key, value in current.metadata.annotations.items() if key == SHARDS}
-            if await self._store.write(current, current.spec, {**kept, ASKED_BY: self._identity}):
+            if current.metadata.annotations.get(SHARDS) != self._annotations.get(SHARDS):
+                # What it leads is no shard of ours, and we could not lead beside it (FW-891).
+                return
+            if await self._store.write(current, current.spec, {**self._annotations, ASKED_BY: self._identity}):
                 self._asked_by = self._identity
                 _log.info("asking the holder for the lease", lease=str(self._store), holder=held_by)
 

@@ -13,7 +13,7 @@ import structlog
 from controller_runtime.annotation_keys import SHARDS
 from controller_runtime.core.objects import Lease
 from controller_runtime.kube.client import KubeClient
-from controller_runtime.kube.errors import KubeError
+from controller_runtime.kube.errors import ApiError, KubeError
 from controller_runtime.kube.guard import WriteGuard, unguarded
 from controller_runtime.kube.lease import Identity, LeaderElector, LeaseClaim, LeaseSettings, LeaseStore
 from controller_runtime.log.freshness import boot_seconds
@@ -165,7 +165,7 @@ class ShardFence:
     async def clear(self) -> bool:
         """Whether all others divide the service as this process does; False also where that cannot be known."""
         try:
-            found = await asyncio.gather(*(one.read() for one in self.leases))
+            found = await asyncio.gather(*map(_read, self.leases))
         except (KubeError, ValueError) as error:
             _log.warning("cannot read the leases of the other shards; retrying", error=str(error))
             return False
@@ -190,6 +190,16 @@ class ShardFence:
             seen = self._seen[name] = _Sighting(holder, renewed, now)
         duration = max(lease.spec.lease_duration_seconds or 0, self.settings.duration)
         return holder if now - seen.at <= duration else ""
+
+
+async def _read(store: LeaseStore) -> Lease | None:
+    """A Lease; ``None`` also where the roles of an earlier release forbid to read it: they forbid to hold it, too."""
+    try:
+        return await store.read()
+    except ApiError as error:
+        if error.code == 403:
+            return None
+        raise
 
 
 def divides(lease: Lease) -> int:
