@@ -281,9 +281,10 @@ class Term:
             telling.cancel()
 
     async def _report_unconfirmed(self) -> None:
-        await asyncio.sleep(_PATIENCE)
+        # The publisher of another process confirms its parts once per heartbeat.
+        await asyncio.sleep(_PATIENCE + (0.0 if self._leads_parts else self._process.settings.nats_heartbeat))
         self._impatient = True
-        _log.warning("reconciling waits until this process has published its parts", parts=self.unconfirmed)
+        _log.warning("reconciling waits until these parts are confirmed", parts=self.unconfirmed)
 
     def _report_unpublished(self) -> None:
         """What the history lacks is named by a new epoch; that it lacks something is logged here (FW-450)."""
