@@ -36,6 +36,9 @@ SELDOM: Final = {
     "$JS.API.CONSUMER.": "a publisher that doubts the history reads it, which limits count by the hour",
     "aim.state.facts.": "facts come from effects, and not all services had to ask for anything",
     "aim.log.facts.": "facts come from effects, and not all services had to ask for anything",
+    "aim.state.facts-": "facts of shards, into which these services are not divided",
+    "aim.log.facts-": "facts of shards, into which these services are not divided",
+    "aim.sync.facts-": "facts of shards, into which these services are not divided",
 }
 """What this run need not use, by its beginning, and what it is for; `test_broker_users` does each of it."""
 UNSEEN: Final = {

@@ -10,6 +10,7 @@ from typing import Final
 import pytest
 from support.controlplane import Reply
 from support.nats import eventually
+from support.replicas import DIVIDED
 from support.scaling import reason_of, spec_for
 from support.stack import OWN, Platform, started_platform
 from support.used_permissions import Permission, granted, of_logs, table_of_roles, unused
@@ -18,7 +19,7 @@ from aim_domain import labels
 from aim_domain.naming import predictor_name
 from aim_domain.services import SERVICES
 from aim_local.stack import ClusterKind
-from controller_runtime import JsonObject
+from controller_runtime import MOST_SHARDS, JsonObject
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -214,7 +215,9 @@ async def all_is_read(folder: Path, *, definitions: bool) -> None:
 
 @pytest.mark.spec("FW-506")
 async def test_what_is_seldom_done_is_done_with_the_roles_of_the_chart(tmp_path: Path) -> None:
-    settings = dict.fromkeys(SERVICES, EAGER)
+    # As many shards as there may be, so that each Lease of the roles is held.
+    divided = {**EAGER, "AIM_SHARDS": str(MOST_SHARDS)}
+    settings = {name: divided if name in DIVIDED else EAGER for name in SERVICES}
     async with started_platform(tmp_path, service_env=settings, cluster=ClusterKind.REAL) as platform:
         await asyncio.gather(
             a_profile_and_a_cache_of_a_template(platform),
