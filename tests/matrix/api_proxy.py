@@ -18,13 +18,12 @@ import yaml
 from aiohttp import web
 from yarl import URL
 
-from aim_domain.labels import ANNOTATION_SHARDS
 from aim_local.apiserver.faults import Fault, FaultRule, Faults, Latency, Phase, Refusal, Reset, Silence, Subject
 from aim_local.apiserver.requestinfo import Target, parse_target
 from aim_local.ports import HOST, free_ports
 from controller_runtime import JsonObject, dumps, loads
 from controller_runtime.kube.config import Connection, from_kubeconfig
-from controller_runtime.shard import Shard, shard_of
+from controller_runtime.shard import Shard, noted_count, shard_of
 
 _WRITES: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _NOT_PASSED_ON: Final = frozenset({"host", "accept-encoding", "connection", "content-length", "transfer-encoding"})
@@ -284,7 +283,7 @@ def _written(
     if subject.resource == _LEASES and 200 <= status < 300:
         lease = loads(body)
         holder = str((lease.get("spec") or {}).get("holderIdentity") or "")
-        shards = int((lease["metadata"].get("annotations") or {}).get(ANNOTATION_SHARDS, 1))
+        shards = noted_count(lease["metadata"].get("annotations") or {})
     name = subject.name or _name_in(body)
     return Written(
         at, client, verb, subject.resource, subject.subresource, subject.namespace, name, status, holder, shards

@@ -163,6 +163,7 @@ from .replay.replayer import Verdict as Verdict
 from .shard import MOST_SHARDS as MOST_SHARDS
 from .shard import WHOLE as WHOLE
 from .shard import Shard as Shard
+from .shard import noted_count as noted_count
 from .shard import shards as shards
 from .telemetry.catalogue import Readings as Readings
 from .telemetry.catalogue import Total as Total

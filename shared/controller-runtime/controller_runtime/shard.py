@@ -1,8 +1,11 @@
 """Which objects a leader answers for, where the replicas of a service share its work by namespace (FW-890)."""
 
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
+
+from controller_runtime.annotation_keys import SHARDS
 
 MOST_SHARDS: Final = 16
 """Each of them has a Lease, which its holder renews every two seconds."""
@@ -43,6 +46,13 @@ WHOLE: Final = Shard()
 def shard_of(namespace: str, count: int) -> int:
     """Index of the shard of a namespace, the same in every process and release."""
     return zlib.crc32(namespace.encode()) % count if namespace else 0
+
+
+def noted_count(annotations: Mapping[str, str]) -> int:
+    """Into how many shards the holder of a Lease divides its service (FW-891); 1 where the annotation is no number."""
+    noted = annotations.get(SHARDS, "")
+    # The annotation may hold thousands of digits, which Python refuses to read.
+    return int(noted) if noted.isascii() and noted.isdecimal() and len(noted) <= 2 and int(noted) > 0 else 1
 
 
 def shards(count: int) -> tuple[Shard, ...]:

@@ -12,7 +12,7 @@ from aim_domain import DivisibleSettings
 from aim_routing.service import definition
 from controller_runtime.kube.lease import LeaseClaim
 from controller_runtime.manager.leadership import choose_shard
-from controller_runtime.shard import MOST_SHARDS, Shard, shard_of, shards
+from controller_runtime.shard import MOST_SHARDS, Shard, noted_count, shard_of, shards
 
 COUNTS = st.integers(1, MOST_SHARDS)
 
@@ -54,6 +54,16 @@ def test_a_service_that_counts_across_namespaces_is_not_divided(divisible: bool,
     declared = definition(DivisibleSettings())
     with pytest.raises(ValueError, match=f"routing cannot be divided into {count} shards"):
         replace(declared, divisible=divisible, shards=count)
+
+
+@pytest.mark.spec("FW-891")
+@pytest.mark.parametrize(
+    ("noted", "expected"),
+    [("4", 4), ("16", 16), ("", 1), ("0", 1), ("-2", 1), ("four", 1), ("٤", 1), ("²", 1), ("9" * 5000, 1)],
+)
+def test_an_annotation_that_is_no_number_of_shards_counts_as_one(noted: str, expected: int) -> None:
+    assert noted_count({"aim.eai.amd.com/shards": noted}) == expected
+    assert noted_count({}) == 1
 
 
 def claims(own: str, holders: str, asked: str = "") -> list[LeaseClaim]:

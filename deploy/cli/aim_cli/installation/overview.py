@@ -15,9 +15,8 @@ from aim_cli.errors import Exit
 from aim_cli.installation.attention import Concern, Group, glance, grouped, in_order, needs_attention
 from aim_cli.units import age, bytes_of
 from aim_domain.kind_names import LEASE, NODE, OWN, POD, KindName
-from aim_domain.labels import ANNOTATION_SHARDS
 from aim_domain.services import SERVICES
-from controller_runtime import MOST_SHARDS, WHOLE, Shard, shards
+from controller_runtime import MOST_SHARDS, WHOLE, Shard, noted_count, shards
 
 GPU: Final = "amd.com/gpu"
 _MOST: Final = 20
@@ -133,14 +132,9 @@ def leaders_of(leases: list[JsonObject], now: datetime) -> list[Leader]:
     for service in SERVICES:
         if (first := known.get(f"aim-{service}")) is None:
             continue
-        each = shards(_noted_shards(first))
+        each = shards(min(noted_count(first["metadata"].get("annotations") or {}), MOST_SHARDS))
         found += [_leader(service, one, known.get(one.lease(f"aim-{service}"), {}), now) for one in each]
     return found
-
-
-def _noted_shards(lease: JsonObject) -> int:
-    noted = (lease["metadata"].get("annotations") or {}).get(ANNOTATION_SHARDS, "1")
-    return max(1, min(int(noted), MOST_SHARDS)) if noted.isdecimal() else 1
 
 
 def _leader(service: str, shard: Shard, lease: JsonObject, now: datetime) -> Leader:

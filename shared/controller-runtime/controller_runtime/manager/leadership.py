@@ -21,7 +21,7 @@ from controller_runtime.log.publish.state import SupersededError
 from controller_runtime.manager.settings import Settings
 from controller_runtime.manager.troubles import leaves
 from controller_runtime.reconcile.reconciler import ServiceDefinition
-from controller_runtime.shard import WHOLE, Shard, shards
+from controller_runtime.shard import WHOLE, Shard, noted_count, shards
 
 _log = structlog.get_logger(__name__)
 
@@ -181,7 +181,12 @@ class ShardFence:
     def _disputes(self, name: str, lease: Lease | None) -> str:
         """The holder that divides the service otherwise and may be alive; else empty."""
         holder = "" if lease is None else lease.spec.holder_identity or ""
-        if lease is None or not holder or divides(lease) == self.count or self.identity.succeeds(holder):
+        if (
+            lease is None
+            or not holder
+            or noted_count(lease.metadata.annotations) == self.count
+            or self.identity.succeeds(holder)
+        ):
             self._seen.pop(name, None)
             return ""
         now, renewed = boot_seconds(), lease.spec.renew_time
@@ -200,12 +205,6 @@ async def _read(store: LeaseStore) -> Lease | None:
         if error.code == 403:
             return None
         raise
-
-
-def divides(lease: Lease) -> int:
-    """Into how many shards the holder of a Lease divides its service."""
-    noted = lease.metadata.annotations.get(SHARDS, "1")
-    return int(noted) if noted.isdecimal() else 1
 
 
 def choose_shard(claims: Sequence[LeaseClaim]) -> int | None:
