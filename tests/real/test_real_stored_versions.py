@@ -58,7 +58,12 @@ async def stored_versions(api: RawApi) -> list[str]:
 @pytest.mark.spec("CC-350", "CC-351", "CC-353")
 async def test_definitions_replace_those_that_store_the_newer_version(empty: RealCluster) -> None:
     async with raw_api(empty.kubeconfig_for(User.KUBECTL)) as api:
+        # An API server takes in a definition a moment after it has it. Only one that has taken in this one serves
+        # v1alpha2, and so stores it.
+        await api.apply(DEFINITION, versions("v1alpha1", "v1alpha1"), MANAGER, force="true")
+        await api.until(NEWER, lambda reply: reply.status == 404)
         await api.apply(DEFINITION, versions("v1alpha2", "v1alpha1", "v1alpha2"), MANAGER, force="true")
+        await api.until(NEWER, lambda reply: reply.status == 200)
         body = {"apiVersion": "aim.eai.amd.com/v1alpha2", "kind": "AIMService", "metadata": {"name": "chat"}}
         spec = {"profile": PROFILE, "profileOverrides": {"engineArgs": {"max-model-len": 8192}}}
         # For a moment after a change of a definition the API server answers 503 for its objects.

@@ -51,7 +51,7 @@ def elected(process: Leaderships, index: int = 0) -> Elected:
 async def takes(process: Leaderships, *indexes: int) -> None:
     for index in indexes:
         await elected(process, index).elector._attempt()
-        assert elected(process, index).leads
+        assert elected(process, index).elector.is_leader
 
 
 @pytest.mark.spec("FW-891")
@@ -125,15 +125,16 @@ async def test_roles_of_an_earlier_release_keep_no_service_from_its_leader(site:
     assert await elected(process)._undisputed() is clear
 
 
-@pytest.mark.spec("FW-891")
+@pytest.mark.spec("FW-891", "FW-895")
 async def test_a_term_that_is_disputed_ends_before_it_begins(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    await takes(site.process("pod-a", 1), 0)
-    waits, begun = elected(site.process("pod-b", 2), 1), asyncio.Event()
+    other = site.process("pod-a", 1)
+    await takes(other, 0)
+    waits, begun, asked = elected(site.process("pod-b", 2), 1), asyncio.Event(), asyncio.Event()
     monkeypatch.setattr(leadership, "_PAUSE", 0.01)
-    asked = asyncio.Event()
-    undisputed = waits._undisputed
+    undisputed, reported = waits._undisputed, {True: set[bool](), False: set[bool]()}
 
     async def ask() -> bool:
+        reported[begun.is_set()].add(waits.leads)
         found = await undisputed()
         asked.set()
         return found
@@ -142,11 +143,17 @@ async def test_a_term_that_is_disputed_ends_before_it_begins(site: Site, monkeyp
 
     async def work() -> None:
         begun.set()
+        reported[True].add(waits.leads)
+        await asyncio.Event().wait()
 
     running = asyncio.ensure_future(waits.run(work))
     async with asyncio.timeout(60):
         await asked.wait()
         await waits.elector.wait_lost()
-    assert not begun.is_set()
+        assert not begun.is_set()
+        await elected(other).elector.give_up()
+        await begun.wait()
     running.cancel()
     await asyncio.wait((running,))
+    # With a Lease alone it leads nothing.
+    assert (reported[False], reported[True]) == ({False}, {True})

@@ -38,7 +38,9 @@ class Leadership(Protocol):
     def shard(self) -> Shard: ...
 
     @property
-    def leads(self) -> bool: ...
+    def leads(self) -> bool:
+        """Whether it works on the objects of the shard: a Lease alone does not make a leader (FW-891)."""
+        ...
 
     @property
     def guard(self) -> WriteGuard:
@@ -77,10 +79,11 @@ class Elected:
         self.elector: Final = elector
         self.guard: Final[WriteGuard] = elector.guard
         self._undisputed = undisputed
+        self._works = False
 
     @property
     def leads(self) -> bool:
-        return self.elector.is_leader
+        return self._works and self.elector.is_leader
 
     async def run(self, work: Work) -> None:
         async with asyncio.TaskGroup() as group:
@@ -98,7 +101,11 @@ class Elected:
     async def _until_lost(self, work: Work) -> bool:
         """Work until the Lease is lost, or given to the process that asks for it; whether another one publishes."""
         async with _in_background(self.elector.wait_lost()) as lost, _in_background(self.elector.wait_asked()) as asked:
-            superseded = await _superseded(work, lost, asked)
+            self._works = True
+            try:
+                superseded = await _superseded(work, lost, asked)
+            finally:
+                self._works = False
             if asked.done():
                 await self.elector.give_up()
             return superseded
