@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
@@ -51,7 +51,7 @@ MOMENTS: Final = (
 
 
 Path: TypeAlias = tuple[str | int, ...]
-Values: TypeAlias = Callable[[JsonObject], tuple[Any, ...]]
+Values: TypeAlias = Callable[[JsonObject], Sequence[Any]]
 """What a field with that schema is tried with."""
 
 
@@ -60,7 +60,7 @@ class Field:
     """A place in an object: member names and, for items of a list, 0; `values` are what it is tried with."""
 
     path: Path
-    values: tuple[Any, ...]
+    values: Sequence[Any]
     needed: tuple[tuple[Path, Any], ...] = ()
     """Members that the schema demands beside it, for where they are not there."""
     parsed: bool = True

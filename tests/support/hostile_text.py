@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any, Final
 
 from support.bad_values import METADATA, Field, fields, plain
@@ -47,20 +48,40 @@ HOSTILE_METADATA: Final = (
 """Labels and annotations that the platform reads, and many that it only carries."""
 
 
-def _values(node: JsonObject) -> tuple[Any, ...]:
+class _Pumped(Sequence[Any]):
+    """A value for each of `PUMPS`, made when it is looked at: each has up to a megabyte, and few are tried."""
+
+    def __init__(self, make: Callable[[str], Any]) -> None:
+        self._make = make
+
+    def __len__(self) -> int:
+        return len(PUMPS)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self._make(pump) for pump in PUMPS[index]]
+        return self._make(PUMPS[index])
+
+
+def _values(node: JsonObject) -> Sequence[Any]:
     if node.get("type") == "array":
-        return tuple(_many(node, pump) for pump in PUMPS)
+        return _Pumped(lambda pump: _many(node, pump))
     if isinstance(node.get("additionalProperties"), dict):
-        return tuple(_map(node, pump) for pump in PUMPS)
+        return _Pumped(lambda pump: _map(node, pump))
     if node.get("x-kubernetes-preserve-unknown-fields"):
-        return tuple({pump * 63: [{pump: _text(pump, MAX_STRING)}] * 100} for pump in PUMPS)
+        return _Pumped(lambda pump: {pump * 63: [{pump: _text(pump, MAX_STRING)}] * 100})
     if not _takes_text(node):
         return ()
     longest = node.get("maxLength", MAX_STRING)
     if "pattern" not in node:
-        return tuple(_text(pump, longest) for pump in PUMPS)
+        return _Pumped(lambda pump: _text(pump, longest))
+    return _matching(node["pattern"], longest)
+
+
+@cache
+def _matching(pattern: str, longest: int) -> tuple[str, ...]:
     every = (_text(pump, longest, start, end) for pump in PUMPS for start in _STARTS for end in ("!", "", "a"))
-    return tuple(dict.fromkeys(text for text in every if re.search(node["pattern"], text)))
+    return tuple(dict.fromkeys(text for text in every if re.search(pattern, text)))
 
 
 def _takes_text(node: JsonObject) -> bool:

@@ -108,7 +108,7 @@ def test_text_in_any_field_keeps_no_other_object_from_its_decision(name: str) ->
         _held(lambda changed: list(passes_after(usual, changed)), field, usual, text)
         for number, field in _tried(name)
         if number % FIELDS == 0
-        for text in field.values[number % len(field.values) :][:1]
+        for text in (field.values[number % len(field.values)],)
     ]
     assert [why for why in held if why] == []
 
