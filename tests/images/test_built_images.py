@@ -22,7 +22,7 @@ from aim_local.registry.images import DEMO_IMAGES, discovery_log
 from aim_packaging.images import table
 from aim_packaging.images.commands import LAYOUT, NAMES, path_of
 from aim_packaging.images.layout import INDEX, Image, Layout
-from aim_packaging.tree import module_of
+from aim_packaging.tree import module_of, packages_of
 
 SHELLS = {"sh", "bash", "dash", "busybox", "ash"}
 DUMMY = "docker.io/amdenterpriseai/aim-dummy:0.1.0"
@@ -73,7 +73,7 @@ def test_an_image_starts_what_it_is_for_on_a_read_only_root(
     platform: dict[str, Image], unpacker: Unpacker, name: str
 ) -> None:
     image = unpacker.unpack(platform[name])
-    module = module_of(name)
+    module = module_of(name, packages_of(ROOT)[name])
     code = (
         f"import importlib, os, ssl; importlib.import_module('{module}.__main__');"
         "assert ssl.create_default_context().cert_store_stats()['x509_ca'] > 100;"

@@ -22,7 +22,7 @@ NAMES = tuple(service.name for service in SERVICES)
 def test_what_cannot_import_the_list_of_services_has_the_same() -> None:
     assert NAMES == names.SERVICES
     assert {one.parent.name for one in ROOT.glob("services/*/pyproject.toml")} == set(NAMES)
-    assert tuple(image for image in tree.PACKAGES if image not in {"downloader", "cli"}) == NAMES
+    assert set(tree.packages_of(ROOT)) == {*NAMES, "downloader", "cli"}
 
 
 def test_every_part_is_published_by_exactly_one_service() -> None:

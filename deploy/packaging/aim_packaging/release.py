@@ -16,10 +16,11 @@ from typing import Final
 import yaml
 
 from aim_packaging.command import FOLDERS, PLATFORMS, Platform, digest, pex_options
+from aim_packaging.image_packages import IMAGES
 from aim_packaging.images.commands import name_of
 from aim_packaging.images.layout import Image, Layout
 from aim_packaging.sbom import sbom
-from aim_packaging.tree import PACKAGES, TIME, subset
+from aim_packaging.tree import TIME, subset
 from controller_runtime import JsonObject, __version__
 
 VERSION_FILE: Final = "shared/controller-runtime/controller_runtime/__init__.py"
@@ -107,7 +108,7 @@ class Release:
     def _images(self, layout: Layout, repository: str) -> str:
         images = images_of(layout, repository, self.version)
         build = f"run `make images TAG={self.version}` before"
-        if missing := sorted(PACKAGES.keys() - images.keys()):
+        if missing := sorted(IMAGES.keys() - images.keys()):
             return f"no images: {layout.folder} has no {name_of(missing[0], repository, self.version)}; {build}"
         commit = self._git("rev-parse", "HEAD").strip()
         other = [one.name for one in images.values() if revision_of(layout, one) != commit]
@@ -157,7 +158,7 @@ class Release:
 def images_of(layout: Layout, repository: str, version: str) -> dict[str, Image]:
     """The images of a version in a layout, by their short names; those that are missing are left out."""
     known = {one.name: one for one in layout.images()}
-    wanted = {name: name_of(name, repository, version) for name in PACKAGES}
+    wanted = {name: name_of(name, repository, version) for name in IMAGES}
     return {name: known[called] for name, called in wanted.items() if called in known}
 
 

@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from aim_packaging.tree import PACKAGES, SHARED, subset
+from aim_packaging.image_packages import IMAGES
+from aim_packaging.tree import SHARED, subset
 from controller_runtime import JsonObject
 
 _ENTRY: Final = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)(\[[^\]]*\])?==(?P<version>[^\s;\\]+)")
@@ -47,8 +48,7 @@ def sbom(image: str, names: Iterable[str], lock: str, version: str) -> str:
 
 def _own_packages(image: str, version: str) -> Iterator[JsonObject]:
     """The packages of this repository that the image holds."""
-    for folder in (*SHARED, *PACKAGES[image]):
-        name = Path(folder).name
+    for name in (*(Path(folder).name for folder in SHARED), *(one.replace("-", "_") for one in IMAGES[image])):
         yield _package(f"SPDXRef-Own-{name.replace('_', '-')}", name, version)
 
 

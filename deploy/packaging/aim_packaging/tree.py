@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from py_compile import PycInvalidationMode
 from typing import Final, NamedTuple
@@ -32,20 +32,6 @@ SHARED: Final = (
     "shared/oci-registry/oci_registry",
     "shared/domain/aim_domain",
 )
-_SERVICES: Final = {
-    "model-sync": "services/model-sync/aim_model_sync",
-    "discovery": "services/discovery/aim_discovery",
-    "artifacts": "services/artifacts/aim_artifacts",
-    "serving": "services/serving/aim_serving",
-    "routing": "services/routing/aim_routing",
-}
-PACKAGES: Final = {
-    **{image: (folder,) for image, folder in _SERVICES.items()},
-    "downloader": (_SERVICES["artifacts"],),
-    # Replay and plan decide by the code of the services.
-    "cli": ("deploy/cli/aim_cli", "deploy/console/aim_console", *_SERVICES.values()),
-}
-"""Image → folders of its packages beside the shared ones; the first is what it runs."""
 MODULES: Final = {"downloader": "aim_artifacts.downloader"}
 LIBRARIES: Final = "opt/aim/lib"
 COMMON: Final = "common"
@@ -59,9 +45,24 @@ _BUILDERS: Final = ("setuptools",)
 _IGNORED: Final = shutil.ignore_patterns("__pycache__", "*.pyc")
 
 
-def module_of(image: str) -> str:
-    """The module that an image runs."""
-    return MODULES.get(image, Path(PACKAGES[image][0]).name)
+def packages_of(source: Path) -> dict[str, tuple[str, ...]]:
+    """Image → folders of its packages beside the shared ones; the first is what it runs.
+
+    Each service has an image, and each folder below `services` is one, as this runs where no package is installed.
+    """
+    found = sorted(one.parent.relative_to(source) for one in source.glob("services/*/aim_*/__main__.py"))
+    services = {folder.parent.name: str(folder) for folder in found}
+    return {
+        **{image: (folder,) for image, folder in services.items()},
+        "downloader": (services["artifacts"],),
+        # Replay and plan decide by the code of the services.
+        "cli": ("deploy/cli/aim_cli", "deploy/console/aim_console", *services.values()),
+    }
+
+
+def module_of(image: str, packages: Sequence[str]) -> str:
+    """The module that an image of these packages runs."""
+    return MODULES.get(image, Path(packages[0]).name)
 
 
 def build_libraries(source: Path, layers: Path) -> None:
@@ -79,7 +80,7 @@ def build_libraries(source: Path, layers: Path) -> None:
         _pip(subset(lock, _BUILDERS), Path(builders))
         _install(subset(lock, parts.common), layers / COMMON, Path(builders))
         installed: dict[tuple[str, ...], Path] = {}
-        for image in PACKAGES:
+        for image in images:
             _install(subset(lock, parts.own[image]), layers / OWN / image, Path(builders))
             place, names = layers / SEVERAL / image, parts.several[image]
             if names in installed:
@@ -100,10 +101,10 @@ def build_code(source: Path, layers: Path) -> None:
     if not (layers / COMMON).is_dir():
         sys.exit(f"{layers} has no libraries; run `python tree.py libraries {layers}` first")
     _copy_packages(source, SHARED, layers / SHARED_CODE)
-    for image, packages in PACKAGES.items():
+    for image, packages in packages_of(source).items():
         root = layers / OWN / image
         _copy_packages(source, packages, root)
-        _start_script(root / "opt/aim/start", module_of(image))
+        _start_script(root / "opt/aim/start", module_of(image, packages))
         if image == "downloader":
             _scripts_of_downloader(source, root)
     _normalize(layers)

@@ -3,10 +3,11 @@
 Names and defaults of FW-320 are kept where they still mean something (FW-326).
 """
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from aim_domain.services import SERVICES
 from aim_packaging.pod_values import (
     CommonLabels,
     Object,
@@ -153,19 +154,27 @@ class Workload(_Values):
     pod_disruption_budget: PodDisruptionBudget = PodDisruptionBudget()
 
 
-class Services(_Values):
+class _Overrides(_Values):
     """Overrides of `manager` for one service or for the console; each value of `manager` is possible."""
 
     model_config = ConfigDict(alias_generator=None)
 
-    model_sync: Object = Field({}, alias="model-sync")
-    discovery: Object = {}
-    artifacts: Object = {}
-    serving: Object = {}
-    routing: Object = {}
-    console: Object = Field(
-        {"replicas": 1, "args": []},
-        description="one replica, because sessions are in memory; args are additional options of `aim console`",
+
+if TYPE_CHECKING:
+    Services = _Overrides
+else:
+    Services = create_model(
+        "Services",
+        __base__=_Overrides,
+        __doc__=_Overrides.__doc__,
+        **{name: (Object, Field({})) for name in SERVICES},
+        console=(
+            Object,
+            Field(
+                {"replicas": 1, "args": []},
+                description="one replica, because sessions are in memory; args are additional options of `aim console`",
+            ),
+        ),
     )
 
 

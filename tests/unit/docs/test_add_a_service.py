@@ -11,8 +11,8 @@ from aim_domain.services import SERVICES, package_of
 from controller_runtime import Kind
 
 ROOT: Final = Path(__file__).parents[3]
-MOST_EDITS: Final = 19
-"""Files for a service with a kind, before the decisions, pages and reasons of its own; the goal is 15."""
+MOST_EDITS: Final = 15
+"""Files for a service with a kind, before the decisions, pages and reasons of its own."""
 PAGE: Final = (ROOT / "docs/development/add-a-service.md").read_text("utf-8")
 
 
@@ -37,5 +37,5 @@ def test_every_kind_stands_in_each_file_of_the_page(kind: Kind[Any], file: str) 
     assert re.search(rf"\b({kind.kind}|{re.sub(r'(?<=[a-z])(?=[A-Z])|(?<=AIM)', '_', kind.kind).upper()})\b", text)
 
 
-def test_both_tables_are_short() -> None:
-    assert len(rows("A service")) + len(rows("A kind")) <= MOST_EDITS
+def test_a_service_with_a_kind_needs_few_files() -> None:
+    assert len({*rows("A service"), *rows("A kind")}) <= MOST_EDITS

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 from support.containerfile import ROOT, assemble, commands, copy_context, is_ignored, layers_of, stage
 
-from aim_packaging.tree import PACKAGES, SHARED
+from aim_packaging.tree import SHARED, packages_of
 
 
 @pytest.mark.spec("FW-721")
 def test_what_builds_an_image_is_copied_and_nothing_of_a_working_copy(tmp_path: Path) -> None:
     copy_context(tmp_path)
-    needed = {*SHARED, *(folder for folders in PACKAGES.values() for folder in folders), "deploy/images/bin"}
+    needed = {*SHARED, *(folder for folders in packages_of(ROOT).values() for folder in folders), "deploy/images/bin"}
     assert [folder for folder in needed if not any((tmp_path / folder).glob("*"))] == []
     assert all((tmp_path / name).is_file() for name in ("requirements.lock", "tree.py", "deploy/images/packages.json"))
     assert not [one for one in tmp_path.rglob("*") if one.name == "__pycache__" or one.suffix == ".egg-info"]
@@ -49,7 +49,7 @@ def test_the_base_of_an_image_has_to_have_no_shell(name: str) -> None:
 @pytest.mark.spec("FW-543", "FW-721")
 def test_what_builds_the_layers_knows_of_no_image_so_that_all_images_have_the_same_ones() -> None:
     assert not [rest for word, rest in stage("build") if word == "ARG" or "IMAGE" in rest]
-    for image in PACKAGES:
+    for image in packages_of(ROOT):
         layers = layers_of(image)
         assert layers == ["common", f"several/{image}", "shared", f"own/{image}"], "what changes least comes first"
 

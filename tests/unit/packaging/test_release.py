@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 from aim_packaging.__main__ import app
 from aim_packaging.command import PLATFORMS, Platform
+from aim_packaging.image_packages import IMAGES
 from aim_packaging.images.layout import Descriptor, Image
 from aim_packaging.release import CHART, Release, ReleaseError, notes, values_of
-from aim_packaging.tree import PACKAGES
 from controller_runtime import __version__
 
 ROOT = Path(__file__).parents[3]
@@ -44,9 +44,9 @@ def test_notes_are_those_of_the_version_or_of_what_is_not_released_yet() -> None
 
 @pytest.mark.spec("FW-887")
 def test_values_name_each_image_by_its_digest() -> None:
-    images = {name: image(name) for name in PACKAGES}
+    images = {name: image(name) for name in IMAGES}
     values = values_of(images, "registry.example.com/aim")
-    assert values["services"].keys() == PACKAGES.keys() - {"cli", "downloader"} | {"console"}
+    assert values["services"].keys() == IMAGES.keys() - {"cli", "downloader"} | {"console"}
     for name, one in {**values["services"], "downloader": values["downloader"], "cli": values["check"]}.items():
         built = "cli" if name == "console" else name
         assert one["image"] == {

@@ -17,11 +17,11 @@ from urllib.parse import urlencode, urlsplit
 import typer
 import yaml
 
+from aim_packaging.image_packages import IMAGES
 from aim_packaging.images import table
 from aim_packaging.images.bases import LOCAL, Bases, bases_for, local_bases
 from aim_packaging.images.builders import Build, Builder, ImagesError, cache_folder, find_builder
 from aim_packaging.images.layout import INDEX, MANIFEST, Descriptor, Image, Layout, MissingImageError
-from aim_packaging.tree import PACKAGES
 from controller_runtime import __version__
 
 _SECONDS: Final = 60.0
@@ -128,7 +128,7 @@ def path_of(name: str) -> tuple[str, str]:
     return (rest if is_host else path), tag
 
 
-NAMES: Final = tuple(PACKAGES)
+NAMES: Final = tuple(IMAGES)
 REPOSITORY: Final = "docker.io/amdenterpriseai/aim-engine"
 _CONTAINERFILE: Final = "deploy/images/Containerfile"
 _DOWNLOADER: Final = "downloader"
