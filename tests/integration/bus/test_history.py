@@ -1,5 +1,7 @@
 """What the history can tell of objects and decisions, and what it says where it cannot."""
 
+import asyncio
+import itertools
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 
@@ -279,6 +281,28 @@ async def test_a_version_that_is_logged_late_stands_where_it_belongs(
     then = (await history.state_at(at, ["widgets"]))["widgets", A]
     assert then.version is not None
     assert (then.version.sequence, then.hole) == (third, None)
+
+
+@pytest.mark.spec("FW-438")
+async def test_what_is_published_while_it_is_read_is_no_hole(history: History, source: Source) -> None:
+    await source.upsert("a", spec=0)
+
+    async def publish() -> None:
+        for number in itertools.count(1):
+            await source.upsert("a", spec=number)
+
+    publishing = asyncio.ensure_future(publish())
+    try:
+        for _ in range(30):
+            chain = (await history.chains([("widgets", A)]))["widgets", A]
+            assert {one.hole for one in (*chain.versions, *await history.versions("widgets", A))} == {None}
+            assert chain.present is not None
+            assert chain.present.place == chain.versions[-1].place
+            found = await history.state_at(datetime.now(UTC) - timedelta(milliseconds=20), ["widgets"])
+            assert found["widgets", A].hole is None
+    finally:
+        publishing.cancel()
+        await asyncio.wait((publishing,))
 
 
 async def test_an_empty_history(history: History) -> None:

@@ -41,6 +41,12 @@ def version(
     )
 
 
+def repeating(sequence: int, previous: int) -> LoggedVersion:
+    """A version that says what the one before it says, which the history may lack (FW-448)."""
+    found = version(sequence, previous)
+    return replace(found, state=replace(found.state, repeats=True))
+
+
 def saying(version: LoggedVersion, body: JsonObject) -> LoggedVersion:
     """The version with another body."""
     return replace(version, state=replace(version.state, body=dumps(body)))
@@ -65,6 +71,10 @@ def holes(versions: tuple[LoggedVersion, ...]) -> list[tuple[int, Hole | None]]:
         ([version(1, 0)], version(9, 4), [(1, None), (9, Hole.GAP)]),
         ([version(1, 0), version(4, 1)], version(4, 1), [(1, None), (4, None)]),
         ([], version(9, 4), [(9, Hole.BEGINNING)]),
+        # What the history is spared, it may have all the same; the next one names the content before it.
+        ([version(1, 0), version(7, 1)], repeating(4, 1), [(1, None), (4, None), (7, None)]),
+        ([version(1, 0), repeating(4, 1), version(7, 4)], None, [(1, None), (4, None), (7, None)]),
+        ([version(1, 0), version(4, 1), version(7, 1)], None, [(1, None), (4, None), (7, Hole.GAP)]),
         # One that the history lacked was logged when somebody noticed, or logged again.
         ([version(40, 0), version(60, 50), version(50, 40)], None, [(40, None), (50, None), (60, None)]),
         ([version(1, 0), version(4, 1), version(1, 0)], version(9, 4), [(1, None), (4, None), (9, None)]),
@@ -106,6 +116,9 @@ def known(state: StateAt) -> tuple[Knowledge, int | None, Hole | None]:
         (version(5, 1, minute=-2), None, version(9, 5, minute=-1), (Knowledge.PRESENT, 9, None)),
         (version(5, 1, minute=-2), None, version(9, 5, minute=1), (Knowledge.PRESENT, 5, None)),
         (version(5, 1, minute=-2), None, version(9, 8, minute=1), (Knowledge.PRESENT, 5, Hole.GAP)),
+        # The present was read before the history.
+        (None, version(9, 5, minute=1), version(5, 1, minute=-1), (Knowledge.PRESENT, 5, None)),
+        (version(9, 5, minute=-1), version(12, 9, minute=1), version(5, 1, minute=-2), (Knowledge.PRESENT, 9, None)),
     ],
 )
 def test_state_at_noon(

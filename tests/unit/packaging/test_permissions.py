@@ -1,5 +1,6 @@
 """Roles follow from declarations, and what is declared is what FW-300 and FW-301 allow."""
 
+import re
 from collections import defaultdict
 from pathlib import Path
 from typing import Final
@@ -32,40 +33,17 @@ from controller_runtime.reconcile.access import require_declared
 DEFINITIONS: Final = {one.name: one for one in definitions()}
 EVERYBODY: Final = "events: create patch, namespaces: get, leases: create get update"
 
-# FW-301, in its words: what a service watches, writes and reads on demand.
+ROWS: Final = (
+    (Path(__file__).parents[3] / "docs/spec/README.md")
+    .read_text("utf-8")
+    .partition("### 4.1 ")[2]
+    .partition("\n## ")[0]
+)
 ALLOWED: Final = {
-    "model-sync": """aimclustermodelsources: get list watch patch, aimclustermodelsources/status: get patch,
-        aimclustermodels: get create, secrets: get""",
-    "discovery": """aimmodels: get list watch patch, aimclustermodels: get list watch patch,
-        aimservicetemplates: get list watch create patch, aimclusterservicetemplates: get list watch create patch,
-        aimmodels/status: get patch, aimclustermodels/status: get patch, aimservicetemplates/status: get patch,
-        aimclusterservicetemplates/status: get patch, jobs: get list watch create delete, pods: get list watch,
-        nodes: get list watch patch, configmaps: get list watch create patch delete, aimtemplatecaches: get create,
-        aimprofiles: get list watch create patch delete, aimclusterprofiles: get list watch create patch delete,
-        aimprofilesets: get list watch create patch, aimclusterprofilesets: get list watch create patch,
-        aimprofiles/status: get patch, aimclusterprofiles/status: get patch, aimprofilesets/status: get patch,
-        aimclusterprofilesets/status: get patch, aimprofilecaches: get create,
-        secrets: get, serviceaccounts: get, pods/log: get, events: list""",
-    "artifacts": """aimartifacts: get list watch create patch delete, aimtemplatecaches: get list watch patch,
-        persistentvolumeclaims: get list watch create patch, jobs: get list watch create delete, pods: get list watch,
-        rolebindings: get list watch create patch, serviceaccounts: get create,
-        aimartifacts/status: get patch, aimtemplatecaches/status: get patch,
-        aimprofilecaches: get list watch patch, aimprofilecaches/status: get patch,
-        clusterroles: bind, secrets: get, pods/log: get, events: list""",
-    "serving": """aimservices: get list watch create patch delete, aimservices/status: get patch,
-        aimruntimeconfigs: get list watch,
-        aimclusterruntimeconfigs: get list watch, aimruntimeconfigs/status: get patch,
-        aimclusterruntimeconfigs/status: get patch, aimnamespaceconfigs: get list watch, kaiwoconfigs: get list watch,
-        customresourcedefinitions: get list watch, inferenceservices: get list watch create patch,
-        horizontalpodautoscalers: get list watch delete, pods: get list watch, namespaces: get list watch,
-        events: get list watch, aimmodels: get create, aimservicetemplates: get create patch delete,
-        aimprofiles: get create patch delete, aimprofilecaches: get create patch delete,
-        aimtemplatecaches: get create patch delete, aimartifacts: get create delete,
-        configmaps: get list watch create patch delete, scaledobjects: get delete,
-        opentelemetrycollectors: get delete, deployments: get, deployments/scale: patch, pods/log: get""",
-    "routing": "httproutes: get list watch create patch delete, gateways: list watch, aimservices: get, "
-    "aimservices/status: get patch",
+    name: ", ".join(re.findall(r"`([^`]+)`", row))
+    for name, row in re.findall(r"^\| ([a-z-]+) \| (`[^|]+) \|", ROWS, re.MULTILINE)
 }
+"""What a service watches, writes and reads on demand (FW-301)."""
 
 
 def table(text: str) -> dict[str, set[str]]:
@@ -237,7 +215,7 @@ def test_the_reading_user_of_command_and_console_writes_nothing_on_the_broker() 
 @pytest.mark.spec("FW-683")
 def test_the_console_is_one_pod_that_is_off_and_closed_unless_values_say_otherwise() -> None:
     values = Values()
-    assert values.services.console["replicas"] == 1, "sessions are in the memory of one"
+    assert values.model_dump()["services"]["console"]["replicas"] == 1, "sessions are in the memory of one"
     assert (values.console.enabled, values.console.namespaces) == (False, [])
 
 

@@ -28,7 +28,7 @@ from controller_runtime.log.history.reader import (
     StoredDecision,
     in_time,
 )
-from controller_runtime.log.history.versions import Chain, LoggedVersion, StateAt, chained, find, state_at
+from controller_runtime.log.history.versions import Chain, LoggedVersion, StateAt, find, state_at
 from controller_runtime.log.wire.messages import EnvelopeError, decode_state
 from controller_runtime.log.wire.version import Version
 from controller_runtime.replay.past import UnansweredError, objects_of, scoped_part, searched_parts
@@ -67,8 +67,9 @@ async def take(log: History, wanted: DecisionFilter) -> FileContents:
     """Decisions, and of every part that they read all that there is: a repeated decision may ask for more of it."""
     decisions = await log.decisions(wanted)
     parts = frozenset(where for one in decisions for where in _parts_of(one.record))
-    versions = [one for where in sorted(parts) for one in (await log.during(where, _EVER)).within]
+    # First: a later present would name versions that were logged after the history was read.
     present = [one for of_part in (await log.present(parts)).values() for one in of_part.values()]
+    versions = [one for where in sorted(parts) for one in (await log.during(where, _EVER)).within]
     settings = {}
     for service, digest in sorted({(one.record.service, one.record.settings) for one in decisions}):
         values = await log.settings(service, digest) if digest else None
@@ -330,7 +331,7 @@ class FileHistory(History):
 
     def _chain(self, part: str, key: Key) -> Chain:
         present = self._now.get((part, key))
-        return Chain(chained(self._versions.get((part, key), ()), present), present)
+        return Chain.whole(self._versions.get((part, key), ()), present)
 
     def _sure(self, where: PartOf) -> PartOf:
         if where not in self._held.parts:

@@ -129,12 +129,14 @@ class History:
 
     async def versions(self, part: str, key: Key) -> tuple[LoggedVersion, ...]:
         """Every version of an object that is kept, oldest first, the present one included, with holes marked."""
+        # First: a later present would name versions that were logged after the history was read.
+        present = await self._present(part, key)
         logged = [
             version
             async for delivered in self._read((self._layout.log(part, key),), _ALL)
             if (version := self._logged(delivered.message)) is not None
         ]
-        return chained(logged, await self._present(part, key))
+        return chained(logged, present)
 
     async def fetch(self, part: str, key: Key, version: Version) -> LoggedVersion | None:
         """Exactly one version; ``None`` if it is not kept. The present one costs a single request."""
@@ -361,6 +363,7 @@ class History:
         """
         before: dict[tuple[str, Key], LoggedVersion] = {}
         after: dict[tuple[str, Key], LoggedVersion] = {}
+        present = {(version.part, version.key): version for version in await self._all_present(parts, namespace or "")}
         subjects = tuple(self._layout.log_filter(part, namespace or "") for part in parts)
         async for delivered in self._read(subjects, _ALL):
             version = self._logged(delivered.message)
@@ -372,7 +375,6 @@ class History:
                 before[where] = max(before.get(where, version), version, key=place_of)
             else:
                 after[where] = min(after.get(where, version), version, key=place_of)
-        present = {(version.part, version.key): version for version in await self._all_present(parts, namespace or "")}
         return {
             where: state_at(before.get(where), after.get(where), present.get(where), at)
             for where in sorted({*before, *after, *present})
@@ -413,16 +415,15 @@ class History:
         return None
 
     async def _chains(self, logs: tuple[str, ...], states: tuple[str, ...]) -> dict[tuple[str, Key], Chain]:
+        # First: a later present would name versions that were logged after the history was read.
+        present = {(version.part, version.key): version for version in await self._stated_all(states)}
         logged: defaultdict[tuple[str, Key], list[LoggedVersion]] = defaultdict(list)
         async for delivered in self._read(logs, _ALL):
             version = self._logged(delivered.message)
             if version is not None:
                 logged[version.part, version.key].append(version)
-        # The present last: what is published in between then stands in both, which is harmless.
-        present = {(version.part, version.key): version for version in await self._stated_all(states)}
         return {
-            where: Chain(chained(logged.get(where, ()), present.get(where)), present.get(where))
-            for where in logged.keys() | present.keys()
+            where: Chain.whole(logged.get(where, ()), present.get(where)) for where in logged.keys() | present.keys()
         }
 
     async def _present(self, part: str, key: Key) -> LoggedVersion | None:

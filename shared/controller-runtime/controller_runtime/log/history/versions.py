@@ -86,7 +86,7 @@ def chained(logged: Iterable[LoggedVersion], present: LoggedVersion | None) -> t
     Args:
         logged: in whatever order. After a fault the history may hold a version behind later ones, or twice, because
             one that it lacks is logged when the gap is found; only places tell what followed what.
-        present: what the state stream holds, which the history may lack.
+        present: what the state stream held before the history was read: what it names as its predecessor is there.
     """
     unique = {version.place: version for version in logged}
     if present is not None:
@@ -98,6 +98,18 @@ def chained(logged: Iterable[LoggedVersion], present: LoggedVersion | None) -> t
     )
 
 
+def _follows(before: LoggedVersion, version: LoggedVersion) -> bool:
+    """Whether within an epoch nothing but repetitions can have come between two versions.
+
+    After one that repeats its predecessor, which the history may have or not, the next one may name either.
+    """
+    if before.deleted and version.state.previous == 0:
+        # Made again after its tombstone was swept.
+        return True
+    named = {before.sequence, before.state.previous} if before.state.repeats else {before.sequence}
+    return version.state.previous in named
+
+
 def hole_between(before: LoggedVersion | None, version: LoggedVersion) -> Hole | None:
     """What is unknown between two neighbours."""
     if before is None and not version.state.gap:
@@ -106,10 +118,7 @@ def hole_between(before: LoggedVersion | None, version: LoggedVersion) -> Hole |
         return Hole.EPOCH
     if before is None or version.state.gap:
         return Hole.GAP
-    if before.deleted and version.state.previous == 0:
-        # Made again after its tombstone was swept.
-        return None
-    return None if version.state.previous == before.sequence else Hole.GAP
+    return None if _follows(before, version) else Hole.GAP
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +136,20 @@ class Chain:
     present: LoggedVersion | None = None
     begins: bool = True
     ends: bool = True
+
+    @classmethod
+    def whole(cls, logged: Iterable[LoggedVersion], present: LoggedVersion | None) -> "Chain":
+        """All that is kept of an object.
+
+        Args:
+            logged: as `chained` takes them.
+            present: what the state stream held before the history was read.
+        """
+        versions = chained(logged, present)
+        if present is not None and versions[-1].place > present.place:
+            # What was logged meanwhile is in the stream now.
+            present = versions[-1]
+        return cls(versions, present)
 
 
 class Knowledge(StrEnum):
@@ -161,10 +184,11 @@ def state_at(
     Args:
         before: the last version in the history not later than ``at``.
         after: the first one later than ``at``.
-        present: what the state stream holds.
+        present: what the state stream held before the history was read.
     """
     if present is not None and present.state.time <= at and _later(present, before):
-        before, after = present, None
+        # What lies behind it was published while this was read.
+        before, after = present, after if after is not None and after.place > present.place else None
     elif after is None and present is not None and present.state.time > at:
         after = present
     some = before or after
@@ -227,7 +251,7 @@ def _between_neighbours(
     if later is None:
         confirmed = before.state.epoch == position.epoch or before.deleted or _is_same(before, present)
     elif later.state.epoch == position.epoch:
-        confirmed = later.state.previous == before.sequence or (before.deleted and later.state.previous == 0)
+        confirmed = _follows(before, later)
     else:
         confirmed = before.state.epoch == position.epoch or later.state.previous == before.sequence
     if confirmed:
