@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from aim_packaging.tree import PACKAGES
+from aim_packaging.image_packages import IMAGES
 
 ROOT = Path(__file__).parents[2]
 
@@ -37,5 +37,5 @@ async def test_a_bill_is_the_same_in_other_surroundings(tmp_path: Path) -> None:
         PYTHONHASHSEED="2",
         USER="somebody",
     )
-    assert set(here) == {f"{image}.spdx.json" for image in PACKAGES}
+    assert set(here) == {f"{image}.spdx.json" for image in IMAGES}
     assert here == there

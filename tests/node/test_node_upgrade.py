@@ -26,7 +26,7 @@ from aim_local.demo.run import demo_files
 from aim_local.node.platform import EXAMPLES, RELEASE
 from aim_packaging.images.commands import LAYOUT, REPOSITORY, Registry, name_of
 from aim_packaging.images.layout import File, Image, Layout
-from aim_packaging.tree import PACKAGES, SHARED
+from aim_packaging.tree import SHARED, packages_of
 from controller_runtime import JsonObject, loads
 
 FORMER: Final = "0.0.9"
@@ -102,7 +102,7 @@ def push_images(folder: Path, registry: str) -> None:
         layout = Layout(Path(place, "oci"))
         layout.folder.mkdir()
         (layout.folder / "blobs").symlink_to((LAYOUT / "blobs").resolve())
-        images = [former_image(layout, folder, name) for name in PACKAGES if name != "cli"]
+        images = [former_image(layout, folder, name) for name in packages_of(folder) if name != "cli"]
         for _ in Registry(registry).push(layout, images):
             pass
 
@@ -120,7 +120,7 @@ def former_image(layout: Layout, folder: Path, name: str) -> Image:
 
 def files_of(folder: Path, name: str) -> Iterator[File]:
     """The former packages of an image, compiled, as its root cannot be written."""
-    for package in (*SHARED, *PACKAGES[name]):
+    for package in (*SHARED, *packages_of(folder)[name]):
         root = folder / package
         compileall.compile_dir(root, quiet=2, invalidation_mode=PycInvalidationMode.UNCHECKED_HASH)
         for path in sorted(root.rglob("*")):

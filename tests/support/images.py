@@ -110,7 +110,7 @@ def _build(folder: Path) -> None:
     with tempfile.TemporaryDirectory(dir=folder) as place:
         layers = Path(place, "layers")
         asyncio.run(build_layers(layers))
-        for name in tree.PACKAGES:
+        for name in tree.packages_of(ROOT):
             assemble(name, layers, folder / name)
 
 

@@ -5,11 +5,10 @@ from typing import Final
 
 from support.planned_writes import PlannedWrite, Verb
 
+from aim_domain.services import SERVICES
 from controller_runtime import JsonObject
 
-TESTS_OF_SERVICES: Final = tuple(
-    f"tests/unit/{service}/" for service in ("artifacts", "discovery", "model_sync", "routing", "serving")
-)
+TESTS_OF_SERVICES: Final = tuple(f"tests/unit/{service.replace('-', '_')}/" for service in SERVICES)
 """Tests whose plans are those of services, and not of controllers that a test made up."""
 
 _MANAGED_BY: Final = "app.kubernetes.io/managed-by"

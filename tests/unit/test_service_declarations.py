@@ -12,6 +12,7 @@ from aim_cli.parts import PARTS
 from aim_domain import services as names
 from aim_packaging import tree
 from controller_runtime import FACTS, Depth, Index, JsonObject, Part, Resource, ServiceDefinition
+from controller_runtime.log.wire.version import KEPT_DECODED
 from controller_runtime.manager.context import paused_indexes
 
 ROOT = Path(__file__).parents[2]
@@ -84,7 +85,8 @@ def _is_of(part: Part[Any], obj: JsonObject) -> bool:
 @pytest.mark.spec("FW-201", "FW-200")
 def test_controllers_and_field_managers_have_their_names() -> None:
     controllers = {one.controller: service.name for service in SERVICES for one in service.reconcilers}
-    assert controllers == {
+    # Dashboards and alerts name them.
+    known = {
         "cluster-model-source": "model-sync",
         "model": "discovery",
         "cluster-model": "discovery",
@@ -105,6 +107,7 @@ def test_controllers_and_field_managers_have_their_names() -> None:
         "kaiwo-config": "serving",
         "routing": "routing",
     }
+    assert known.items() <= controllers.items()
     assert [service.field_manager for service in SERVICES] == [f"aim-{name}" for name in NAMES]
 
 
@@ -116,5 +119,5 @@ def test_an_index_has_one_name(service: ServiceDefinition) -> None:
 
 @pytest.mark.spec("FW-459")
 def test_who_reads_a_whole_catalogue_or_all_volumes_in_each_pass_keeps_them_decoded_and_nobody_else_does() -> None:
-    kept = {service.name: service.kept_decoded >> 10 for service in SERVICES}
-    assert kept == {"model-sync": 24 << 10, "discovery": 512, "artifacts": 2 << 10, "serving": 512, "routing": 512}
+    kept = {service.name: service.kept_decoded >> 20 for service in SERVICES if service.kept_decoded != KEPT_DECODED}
+    assert kept == {"model-sync": 24, "artifacts": 2}
