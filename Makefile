@@ -12,10 +12,8 @@ COMMA := ,
 # Runs pytest, and a failed test once more by itself if it starts real programs: docs/development/flaky.md. Before -- stand
 # variables of the tests.
 LANE = PYTHONPATH=tests $(BIN)/python -m support.repeated lane "$@ $(MAKEOVERRIDES)"
-# Processes that run tests; the longest files of make test.
+# Processes that run tests.
 WORKERS ?= $(shell expr 4 + $$(getconf _NPROCESSORS_ONLN))
-LONGEST := tests/chaos/test_service_leaders.py tests/integration/packaging/test_refused_reader.py tests/e2e/test_killed_services.py tests/integration/serving \
-  tests/integration/runtime tests/chaos/test_service_shards.py tests/unit/test_enqueue_by_dependencies.py tests/unit/test_bad_values.py tests/unit/test_hostile_text.py
 
 .PHONY: test-gallery test-clock test-downloads kube-assets node-assets node node-down test-node external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real used-permissions flaky test-registry test-alerts test-console test-replay test-local test-upgrade compatibility lint format crds crds-check chart chart-check reference manifests image-packages images engine-images images-table images-push images-check test-built-images image-trees test-images sbom release test-release bench costs docs mutants spec-coverage lock clean
 
@@ -42,7 +40,7 @@ up: setup
 # make test-e2e has the rest.
 test: setup
 	$(LANE) -- --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder \
-	  $(LONGEST) tests/e2e/test_demo_path.py tests/chaos tests/integration tests/controlplane tests/unit
+	  tests/e2e/test_demo_path.py tests/e2e/test_killed_services.py tests/chaos tests/integration tests/controlplane tests/unit
 
 # Services whose wall clock is set, by Debian's libfaketime: a small one, and all five of a platform.
 test-clock: setup

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 from support.planned_schemas import assert_accepted
 from support.planned_shapes import TESTS_OF_SERVICES, assert_shaped
 from support.planned_writes import PlannedWrite, watch_plans
-from support.schedule import FileSchedule
+from support.schedule import FileSchedule, longest_first
 from xdist.remote import Producer
 
 # Thousands of tests and the modules that they import come into being from here on, and none of that ever goes: the
@@ -32,6 +32,11 @@ def pytest_configure(config: pytest.Config) -> None:
     """Choose the seed of a random run here, so that it is printed, and so that all workers have the same."""
     if EXPLORE == "random" and config.getoption("--hypothesis-seed") is None:
         config.option.hypothesis_seed = str(secrets.randbits(64))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the files that take longest."""
+    longest_first(items)
 
 
 def pytest_collection_finish() -> None:

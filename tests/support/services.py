@@ -67,8 +67,9 @@ class ServiceUnderTest:
 
     @property
     def lines(self) -> list[JsonObject]:
-        """Its log lines."""
-        return [orjson.loads(line) for line in self.log.splitlines() if line.startswith("{")]
+        """Its log lines, but for one that is half written."""
+        whole = self.log.rpartition("\n")[0]
+        return [orjson.loads(line) for line in whole.splitlines() if line.startswith("{")]
 
     @property
     def tracebacks(self) -> list[str]:
