@@ -18,7 +18,7 @@ from bench.watcher import arrivals, has_condition, route_accepted
 
 from aim_domain import kinds
 from controller_runtime import JsonObject, Key
-from controller_runtime.api.kind_name import KindName
+from controller_runtime.kind_names import KindName
 
 RATIO_GOAL: Final = 2.0
 """P2: at most twice as long as a bare writer of the same children."""

@@ -19,7 +19,7 @@ from aim_local.actors.kubelet import running
 from aim_local.actors.objects import condition, is_going, now_text
 from aim_local.actors.runtime import Informer, Workers, Writer
 from controller_runtime import JsonObject, Key, KubeClient
-from controller_runtime.api.kind_name import KindName
+from controller_runtime.kind_names import KindName
 
 PLAYED: Final = "nodes,kubelet,volumes"
 """What else is played beside a real API server with the controllers of Kubernetes."""

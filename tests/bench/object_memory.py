@@ -54,7 +54,7 @@ from aim_local.nats import NatsServer
 from aim_local.ports import HOST, free_ports
 from aim_model_sync.settings import ModelSyncSettings
 from controller_runtime import FACTS, JsonObject, Key, Part, ServiceDefinition, dumps, loads
-from controller_runtime.api.kind_name import KindName
+from controller_runtime.kind_names import KindName
 from controller_runtime.kube.reflector_state import Restarted
 from controller_runtime.log.broker.connection import BusConnection, BusSettings, connect
 from controller_runtime.log.publish.publisher import Publisher

@@ -23,7 +23,7 @@ from rich.console import Console
 
 from aim_domain import kinds
 from controller_runtime import JsonObject, Key
-from controller_runtime.api.kind_name import KindName
+from controller_runtime.kind_names import KindName
 
 _NAMESPACE: Final = "bench-requests"
 _WIDTH: Final = 120

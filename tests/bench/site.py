@@ -18,7 +18,7 @@ from aim_domain.services import SERVICES
 from aim_local.demo.run import apply_all, demo_files, read_manifests
 from aim_local.stack import Stack, StackError, StackSettings
 from controller_runtime import JsonObject, Key, KubeClient, TransportSettings, loads
-from controller_runtime.api.kind_name import KindName
+from controller_runtime.kind_names import KindName
 from controller_runtime.kube.config import ConfigError, from_kubeconfig
 
 WARM: Final = "bench-warm"

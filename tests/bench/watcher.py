@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 from aim_domain import kinds
 from aim_local.actors.runtime import Informer
 from controller_runtime import JsonObject, Key, KubeClient
-from controller_runtime.api.kind_name import KindName
+from controller_runtime.kind_names import KindName
 
 Accept: TypeAlias = Callable[[JsonObject], bool]
 

@@ -9,7 +9,7 @@ from matrix.oracle import ObjectKey, key_of
 
 from aim_domain import kinds
 from controller_runtime import JsonObject, KubeClient
-from controller_runtime.api.kind_name import KindName
+from controller_runtime.kind_names import KindName
 from controller_runtime.kube.reflector import Delete, Reflector, Restarted, Upsert, as_sent
 
 CHILDREN: Final[tuple[KindName, ...]] = (

@@ -40,7 +40,7 @@ from aim_domain.kinds import (
     kind_of,
 )
 from controller_runtime import JsonObject, Kind, object_path
-from controller_runtime.api.kind_name import collection_path
+from controller_runtime.kind_names import collection_path
 from controller_runtime.kinds import JOB
 from controller_runtime.kube.client import APPLY
 

@@ -62,7 +62,7 @@ def _ask(kind: "KindName", where: "Where", found: list[str]) -> None:
     import json
 
     from aim_cli.cluster.asking import reading
-    from controller_runtime.api.kind_name import collection_path
+    from controller_runtime.kind_names import collection_path
 
     # A key press never prints an error.
     with suppress(Exception), reading(where.kubeconfig, where.context) as cluster:

@@ -8,7 +8,7 @@ from pathlib import Path
 from aim_cli.log.file import FileContents, FileHistory, read
 from aim_cli.log.targets import kind_name
 from aim_cli.services import services
-from controller_runtime.log.history.reader import DecisionFilter, StoredDecision
+from controller_runtime.log import DecisionFilter, StoredDecision
 from controller_runtime.replay import Replayed, Replayer
 
 _read = cache(read)

@@ -11,10 +11,8 @@ from typing import Final, Protocol, TypeAlias, TypeVar
 from aim_cli.cluster.refs import KNOWN, JsonObject, Ref
 from aim_cli.log.targets import kind_name
 from aim_domain.kind_names import NAMESPACE, KindName
-from controller_runtime import Key
-from controller_runtime.log.history.decisions import DecisionRecord
-from controller_runtime.log.history.facts import FACT
-from controller_runtime.log.wire.subjects import is_facts
+from controller_runtime import FACT, Key
+from controller_runtime.log import DecisionRecord, is_facts
 
 REMEMBERED_SECONDS: Final = 60.0
 """How long a viewer still sees what was taken from them."""

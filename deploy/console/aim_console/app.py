@@ -32,7 +32,7 @@ from aim_console.templating import render
 from aim_console.tokens import READINGS, STREAMS, Places
 from aim_domain.kind_names import NODE
 from controller_runtime import KubeError
-from controller_runtime.log.broker.address import BusError
+from controller_runtime.log import BusError
 
 _HERE: Final = Path(__file__).parent
 _PULSE: Final = 15.0

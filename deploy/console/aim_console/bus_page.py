@@ -6,8 +6,7 @@ from datetime import datetime
 from aim_cli.cluster.refs import JsonObject
 from aim_cli.installation.bus_state import history_holes, stream_row, stream_states
 from aim_console.mirror import Mirror, PartLine
-from controller_runtime.log.broker.address import BusError
-from controller_runtime.log.wire.messages import epoch_time
+from controller_runtime.log import BusError, epoch_time
 
 
 async def bus_page(mirror: Mirror, *, holes: bool) -> JsonObject:

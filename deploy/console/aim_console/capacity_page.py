@@ -19,8 +19,7 @@ from aim_console.pages import PAGE, href
 from aim_domain import kinds
 from aim_domain.gpu.inventory import gpu_model_of
 from aim_domain.kind_names import AIM_ARTIFACT, NODE, PERSISTENT_VOLUME_CLAIM, POD, KindName
-from controller_runtime import KubeClient, KubeError
-from controller_runtime.kube.errors import ApiError
+from controller_runtime import ApiError, KubeClient, KubeError
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,7 @@ from aim_console.access import Rights, is_seen, is_shown, redact, saw_all, visib
 from aim_console.log_pages import PageRequest
 from aim_console.past import address, because
 from controller_runtime import Key
-from controller_runtime.log.history.decisions import DecisionRecord
-from controller_runtime.log.history.reader import DecisionFilter, History
+from controller_runtime.log import DecisionFilter, DecisionRecord, History
 from controller_runtime.replay import Replayed, Replayer
 
 

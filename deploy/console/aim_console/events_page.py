@@ -23,8 +23,7 @@ from aim_domain.kind_names import (
     PERSISTENT_VOLUME_CLAIM,
     POD,
 )
-from controller_runtime import KubeClient, KubeError
-from controller_runtime.kube.errors import ApiError
+from controller_runtime import ApiError, KubeClient, KubeError
 
 OBJECTS: Final = 12
 """Objects whose Events are asked for, in a request each."""

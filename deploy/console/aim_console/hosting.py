@@ -25,13 +25,12 @@ from aim_console.login import Door, LoginDoor
 from aim_console.mirror import Mirror, mirror, wait_ended
 from aim_console.sessions import Sessions, Viewers
 from aim_console.tokens import Tokens
-from controller_runtime import KubeClient
-from controller_runtime.log.broker.address import BusError
+from controller_runtime import KubeClient, StartError
+from controller_runtime.log import BusError
 from controller_runtime.manager.certificates import CertificateFiles, from_files, self_signed
 from controller_runtime.manager.http import HttpServer
 from controller_runtime.manager.scrapers import SUBJECT_ACCESS_REVIEW, TOKEN_REVIEW
 from controller_runtime.manager.settings import Address, address_of
-from controller_runtime.manager.troubles import StartError
 from controller_runtime.telemetry import logs
 
 _SERVICE: Final = "console"

@@ -15,8 +15,7 @@ from aim_cli.units import age, moment
 from aim_console.access import Rights
 from aim_console.pages import ref_at
 from aim_console.past import Present, address, seen_moments, then
-from controller_runtime.log.history.reader import History
-from controller_runtime.log.history.versions import Knowledge
+from controller_runtime.log import History, Knowledge
 
 _NOT_COMPARED: Final = frozenset({"metadata.generation"})
 """It only counts changes of the spec, which are shown themselves."""

@@ -18,15 +18,9 @@ from aim_cli.parts import PARTS
 from aim_domain import labels
 from aim_domain.kind_names import JOB, POD, KindName
 from aim_domain.parts import NAMESPACES
-from controller_runtime import Key, Part
-from controller_runtime.api.meta import Resource as Meta
-from controller_runtime.log.broker.connection import BusConnection
-from controller_runtime.log.cache.feed import CacheFeed
-from controller_runtime.log.cache.store import Cache
-from controller_runtime.log.history.reader import History
-from controller_runtime.log.wire.part import Depth, Index
-from controller_runtime.log.wire.subjects import FACTS_PART
-from controller_runtime.log.wire.version import Change, Entry
+from controller_runtime import Cache, Change, Depth, Index, Key, Part
+from controller_runtime import Resource as Meta
+from controller_runtime.log import FACTS_PART, BusConnection, CacheFeed, Entry, History
 
 T = TypeVar("T")
 OBJECT_PARTS: Final = tuple(part for part in PARTS if part.name != FACTS_PART)

@@ -11,8 +11,7 @@ from aim_cli.log.targets import kind_name
 from aim_cli.log.timeline import of_records
 from aim_console.access import Rights, is_shown, redact
 from aim_console.past import moment_json
-from controller_runtime.log.history.decisions import DecisionRecord, RecordedReads
-from controller_runtime.log.history.reader import History
+from controller_runtime.log import DecisionRecord, History, RecordedReads
 
 NEWEST: Final = 10
 _KEPT: Final = 500

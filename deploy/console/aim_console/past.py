@@ -20,8 +20,7 @@ from aim_console.mirror import OBJECT_PARTS
 from aim_console.pages import href
 from aim_domain.kind_names import KindName
 from controller_runtime import Key
-from controller_runtime.log.history.reader import DecisionFilter, History
-from controller_runtime.log.history.versions import Knowledge, StateAt
+from controller_runtime.log import DecisionFilter, History, Knowledge, StateAt
 from controller_runtime.replay import Replayed, Replayer
 
 T = TypeVar("T")

@@ -17,10 +17,8 @@ from aim_console.app import Console
 from aim_console.login import PrivateDoor
 from aim_console.mirror import Mirror, mirror, wait_ended
 from aim_domain.kind_names import NAMESPACE
-from controller_runtime.api.meta import Kind, Resource
-from controller_runtime.log.broker.address import BusApiError
-from controller_runtime.log.broker.reading import STREAM_NOT_FOUND
-from controller_runtime.log.wire.subjects import FACTS_PART
+from controller_runtime import Kind, Resource
+from controller_runtime.log import FACTS_PART, STREAM_NOT_FOUND, BusApiError
 from controller_runtime.manager.http import InProcessServer
 
 HOST: Final = "127.0.0.1"

@@ -11,7 +11,7 @@ import typer
 from aim_packaging.images.commands import LAYOUT, REPOSITORY
 from aim_packaging.images.commands import app as images_app
 from aim_packaging.images.layout import Layout as ImageLayout
-from controller_runtime.log.wire.subjects import DEFAULT_ROOT, Layout
+from controller_runtime.log import DEFAULT_ROOT, Layout
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.add_typer(images_app, name="images")

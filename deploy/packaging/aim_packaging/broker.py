@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from controller_runtime import JsonObject, ServiceDefinition
-from controller_runtime.log.broker.connection import inbox_prefix
-from controller_runtime.log.wire.subjects import Layout, encode_token, facts_part_name
+from controller_runtime.log import Layout, encode_token, facts_part_name, inbox_prefix
 
 _LOOKS: Final = ("STREAM.INFO.{}", "STREAM.MSG.GET.{}")
 _READS: Final = ("CONSUMER.CREATE.{}", "CONSUMER.INFO.{}.*", "CONSUMER.DELETE.{}.*", "CONSUMER.MSG.NEXT.{}.*")

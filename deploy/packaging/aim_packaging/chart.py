@@ -22,7 +22,7 @@ from aim_packaging.rules import rules_of
 from aim_packaging.services import definitions
 from aim_packaging.values import Switched, Values, Workload
 from controller_runtime import JsonObject, __version__
-from controller_runtime.log.wire.subjects import Layout
+from controller_runtime.log import Layout
 
 
 def schema_json() -> str:

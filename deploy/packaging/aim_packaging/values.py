@@ -24,7 +24,7 @@ from aim_packaging.pod_values import (
 from aim_packaging.pod_values import Secrets as PullSecrets
 from controller_runtime import MOST_SHARDS
 from controller_runtime.duration import UNSIGNED_PATTERN
-from controller_runtime.log.broker.address import BROKER_URLS
+from controller_runtime.log import BROKER_URLS
 from controller_runtime.telemetry.logs import LogFormat, LogLevel
 
 Share = Annotated[float, Field(ge=0, le=1)]

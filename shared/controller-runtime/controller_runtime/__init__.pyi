@@ -20,7 +20,6 @@ from .api.enums import PodPhase as PodPhase
 from .api.enums import StatusValue as StatusValue
 from .api.enums import best_status as best_status
 from .api.enums import worst_status as worst_status
-from .api.kind_name import object_path as object_path
 from .api.meta import Condition as Condition
 from .api.meta import Conditions as Conditions
 from .api.meta import Kind as Kind
@@ -51,6 +50,7 @@ from .json import JsonObject as JsonObject
 from .json import canonical as canonical
 from .json import dumps as dumps
 from .json import loads as loads
+from .kind_names import object_path as object_path
 from .kube.client import MERGE_PATCH as MERGE_PATCH
 from .kube.client import KubeClient as KubeClient
 from .kube.config import load_connection as load_connection

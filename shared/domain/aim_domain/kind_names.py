@@ -2,21 +2,21 @@
 
 from typing import Final
 
-from controller_runtime.api.kind_name import CONFIG_MAP as CONFIG_MAP
-from controller_runtime.api.kind_name import DEFINITION as DEFINITION
-from controller_runtime.api.kind_name import DEPLOYMENT as DEPLOYMENT
-from controller_runtime.api.kind_name import EVENT as EVENT
-from controller_runtime.api.kind_name import HORIZONTAL_POD_AUTOSCALER as HORIZONTAL_POD_AUTOSCALER
-from controller_runtime.api.kind_name import JOB as JOB
-from controller_runtime.api.kind_name import LEASE as LEASE
-from controller_runtime.api.kind_name import NAMESPACE as NAMESPACE
-from controller_runtime.api.kind_name import NODE as NODE
-from controller_runtime.api.kind_name import PERSISTENT_VOLUME_CLAIM as PERSISTENT_VOLUME_CLAIM
-from controller_runtime.api.kind_name import POD as POD
-from controller_runtime.api.kind_name import ROLE_BINDING as ROLE_BINDING
-from controller_runtime.api.kind_name import SECRET as SECRET
-from controller_runtime.api.kind_name import STATEFUL_SET as STATEFUL_SET
-from controller_runtime.api.kind_name import KindName as KindName
+from controller_runtime.kind_names import CONFIG_MAP as CONFIG_MAP
+from controller_runtime.kind_names import DEFINITION as DEFINITION
+from controller_runtime.kind_names import DEPLOYMENT as DEPLOYMENT
+from controller_runtime.kind_names import EVENT as EVENT
+from controller_runtime.kind_names import HORIZONTAL_POD_AUTOSCALER as HORIZONTAL_POD_AUTOSCALER
+from controller_runtime.kind_names import JOB as JOB
+from controller_runtime.kind_names import LEASE as LEASE
+from controller_runtime.kind_names import NAMESPACE as NAMESPACE
+from controller_runtime.kind_names import NODE as NODE
+from controller_runtime.kind_names import PERSISTENT_VOLUME_CLAIM as PERSISTENT_VOLUME_CLAIM
+from controller_runtime.kind_names import POD as POD
+from controller_runtime.kind_names import ROLE_BINDING as ROLE_BINDING
+from controller_runtime.kind_names import SECRET as SECRET
+from controller_runtime.kind_names import STATEFUL_SET as STATEFUL_SET
+from controller_runtime.kind_names import KindName as KindName
 
 GROUP: Final = "aim.eai.amd.com"
 VERSION: Final = "v1alpha1"

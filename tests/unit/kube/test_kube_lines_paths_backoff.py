@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from aim_domain.kind_names import AIM_SERVICE, CONFIG_MAP, NAMESPACE
 from controller_runtime import object_path
-from controller_runtime.api.kind_name import collection_path
 from controller_runtime.backoff import Backoff
+from controller_runtime.kind_names import collection_path
 from controller_runtime.kube import client as lines
 from controller_runtime.kube.client import LineSplitter
 from controller_runtime.kube.transport import Limiter, LimiterStatistics

@@ -17,10 +17,10 @@ import urllib3
 from aim_cli.cluster.refs import NO_SUCH_KIND, JsonObject, Ref, describe_error, unanswered
 from aim_cli.errors import TargetError, UnreachableError
 from aim_domain.kind_names import KindName
-from controller_runtime.api.kind_name import collection_path, object_path
-from controller_runtime.kube.config import Connection, load_connection
-from controller_runtime.kube.errors import ApiError, KubeError, api_error
-from controller_runtime.kube.proxies import environment_proxy
+from controller_runtime import ApiError, KubeError, environment_proxy, load_connection, object_path
+from controller_runtime.kind_names import collection_path
+from controller_runtime.kube.config import Connection
+from controller_runtime.kube.errors import api_error
 
 T = TypeVar("T")
 

@@ -24,7 +24,8 @@ from aim_domain.kind_names import (
     POD,
     KindName,
 )
-from controller_runtime.kube.errors import ApiConnectionError, ApiError, KubeError
+from controller_runtime import ApiError, KubeError
+from controller_runtime.kube.errors import ApiConnectionError
 
 KNOWN: Final = (
     *OWN,

@@ -48,7 +48,7 @@ def replay(
     from aim_cli.errors import Exit
     from aim_cli.log.connecting import SUFFIX
     from aim_cli.running import run
-    from controller_runtime.log.broker.address import without_credentials
+    from controller_runtime.log import without_credentials
 
     some = bool(kind or namespace)
     if (every and some) or not (every or some or nats_url.endswith(SUFFIX)):
@@ -122,7 +122,7 @@ def export(
     from aim_cli.log.targets import decisions_of
     from aim_cli.running import waited
     from aim_cli.units import moment
-    from controller_runtime.log.broker.address import without_credentials
+    from controller_runtime.log import without_credentials
 
     def ask() -> Answer:
         wanted = decisions_of(kind, name, Where(namespace=namespace))

@@ -12,15 +12,23 @@ from aim_cli.log.connecting import broker, layout
 from aim_cli.log.targets import LOGGED
 from aim_cli.units import format_size
 from aim_domain.services import SERVICES
-from controller_runtime.log.broker.address import BusApiError
-from controller_runtime.log.broker.connection import BusConnection
-from controller_runtime.log.broker.reading import STREAM_NOT_FOUND, last_message
-from controller_runtime.log.broker.retention import Contents
-from controller_runtime.log.broker.streams import StreamFault, StreamLimits, chosen_limits, configs, fault_of
-from controller_runtime.log.history.reader import History
-from controller_runtime.log.publish.checkpoint import CHECKPOINT_INTERVAL, Checkpoint, decode_checkpoint
-from controller_runtime.log.wire.messages import EnvelopeError, epoch_time
-from controller_runtime.log.wire.subjects import FACTS_PART
+from controller_runtime.log import (
+    CHECKPOINT_INTERVAL,
+    FACTS_PART,
+    STREAM_NOT_FOUND,
+    BusApiError,
+    BusConnection,
+    Checkpoint,
+    Contents,
+    EnvelopeError,
+    History,
+    StreamFault,
+    StreamLimits,
+    decode_checkpoint,
+    epoch_time,
+    last_message,
+)
+from controller_runtime.log.broker.streams import chosen_limits, configs, fault_of
 
 STALE: Final = 3 * CHECKPOINT_INTERVAL
 """Seconds after which a checkpoint is late: two of them were left out."""

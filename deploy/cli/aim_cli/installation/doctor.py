@@ -30,7 +30,7 @@ from aim_domain.kind_names import (
     KindName,
 )
 from aim_domain.services import SERVICES
-from controller_runtime.kube.errors import ApiError
+from controller_runtime import ApiError
 from controller_runtime.manager.causes import REMEDIES, Cause, to_define
 
 _OLDEST: Final = (1, 28)
@@ -199,7 +199,7 @@ def needs_of(service: str) -> list[Need]:
     """All that a service does while the broker is there, from what it declares."""
     # Only where there are Deployments: the import of the services takes a second.
     from aim_cli.services import services  # noqa: PLC0415
-    from controller_runtime.reconcile.permissions import permissions  # noqa: PLC0415
+    from controller_runtime import permissions  # noqa: PLC0415
 
     code = services()[service]
     return [

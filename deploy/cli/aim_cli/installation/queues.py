@@ -13,7 +13,7 @@ from aim_cli.cluster.broker import OURS
 from aim_cli.cluster.refs import JsonObject, require
 from aim_cli.errors import Exit, UnreachableError
 from aim_domain.kind_names import POD
-from controller_runtime.kube.errors import ApiError
+from controller_runtime import ApiError
 
 _PROBES: Final = "probes"
 _HEADER: Final = ("SERVICE", "CONTROLLER", "LEADS", "WAITING", "RUNNING", "DELAYED", "RETRIES", "LONGEST RUNNING")

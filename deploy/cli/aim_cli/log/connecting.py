@@ -10,16 +10,20 @@ from typing import Final
 from aim_cli.answer import complain
 from aim_cli.errors import TargetError, UnreachableError
 from aim_cli.log import light as light  # noqa: PLC0414 (before what it makes light)
-from controller_runtime.log.broker.address import (
+from controller_runtime.log import (
+    DEFAULT_ROOT,
     BusClosedError,
+    BusConnection,
     BusError,
+    BusSettings,
     BusSetupError,
+    History,
+    Layout,
+    SubjectError,
     checked_urls,
+    connect,
     without_credentials,
 )
-from controller_runtime.log.broker.connection import BusConnection, BusSettings, connect
-from controller_runtime.log.history.reader import History
-from controller_runtime.log.wire.subjects import DEFAULT_ROOT, Layout, SubjectError
 
 SUFFIX: Final = ".aimlog"
 """Ends the name of a file that holds a slice of the log."""

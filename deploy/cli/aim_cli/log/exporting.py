@@ -17,7 +17,7 @@ from aim_cli.errors import Exit, UnreadableError
 from aim_cli.log.connecting import SUFFIX, history
 from aim_cli.log.file import Entry, documents, scan, take, write
 from aim_domain.masking import masked
-from controller_runtime.log.history.reader import DecisionFilter, StoredDecision
+from controller_runtime.log import DecisionFilter, StoredDecision
 
 Json: TypeAlias = Any
 """Whatever JSON holds."""

@@ -18,19 +18,23 @@ from typing import Final, NamedTuple
 from aim_cli.errors import UnreadableError
 from controller_runtime import JsonObject, Key, dumps
 from controller_runtime.json import loads
-from controller_runtime.log.history.decisions import DecisionRecord
-from controller_runtime.log.history.reader import (
+from controller_runtime.log import (
+    Chain,
     DecisionFilter,
+    DecisionRecord,
+    EnvelopeError,
     History,
     LoggedSpan,
+    LoggedVersion,
     PartOf,
     Span,
+    StateAt,
     StoredDecision,
-    in_time,
+    Version,
+    decode_state,
 )
-from controller_runtime.log.history.versions import Chain, LoggedVersion, StateAt, find, state_at
-from controller_runtime.log.wire.messages import EnvelopeError, decode_state
-from controller_runtime.log.wire.version import Version
+from controller_runtime.log.history.reader import in_time
+from controller_runtime.log.history.versions import find, state_at
 from controller_runtime.replay.past import UnansweredError, objects_of, scoped_part, searched_parts
 
 _FORMAT: Final = 1

@@ -12,10 +12,9 @@ from aim_cli.cluster.targets import known_kind
 from aim_cli.errors import Exit
 from aim_cli.log.connecting import history
 from aim_cli.log.targets import LOGGED, Target, kind_name, located
-from controller_runtime.log.history.reader import History
-from controller_runtime.log.history.versions import Knowledge, LoggedVersion, StateAt, state_at
-from controller_runtime.log.wire.messages import EnvelopeError
-from controller_runtime.log.wire.part import Key
+from controller_runtime import Key
+from controller_runtime.log import EnvelopeError, History, Knowledge, LoggedVersion, StateAt
+from controller_runtime.log.history.versions import state_at
 
 _MOST: Final = 12
 """Members of one object that a table names."""

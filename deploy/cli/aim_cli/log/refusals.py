@@ -4,13 +4,14 @@ from typing import Final
 
 from aim_cli.cluster.broker import DEFAULT_NAMES, BrokerNames
 from aim_cli.log import light as light  # noqa: PLC0414 (before what it makes light)
-from controller_runtime.log.broker.address import (
+from controller_runtime.log import (
+    STREAM_NOT_FOUND,
     BusApiError,
     BusError,
+    BusSettings,
+    ConnectionStatistics,
     without_credentials,
 )
-from controller_runtime.log.broker.connection import BusSettings, ConnectionStatistics
-from controller_runtime.log.broker.reading import STREAM_NOT_FOUND
 from controller_runtime.manager.causes import Cause
 from controller_runtime.manager.troubles import Trouble, of_broker
 

@@ -20,7 +20,7 @@ from aim_cli.log.targets import decisions_of, kind_name
 from aim_cli.log.timeline import deeds
 from aim_cli.output import OUT, safe
 from aim_cli.services import services
-from controller_runtime.log.history.reader import DecisionFilter
+from controller_runtime.log import DecisionFilter
 from controller_runtime.replay import Replayed, Replayer, Verdict
 
 _STYLES: Final = {Verdict.SAME: "green", Verdict.DIFFERENT: "bold red", Verdict.UNKNOWN: "yellow"}

@@ -19,10 +19,8 @@ from aim_cli.errors import Exit
 from aim_cli.log.connecting import history, report_dropped
 from aim_cli.log.targets import LOGGED, Target, located, target
 from aim_cli.log.timeline import ANYBODY, Everywhere, Moment, Reader, body_of, is_paused_now, related, timeline
-from controller_runtime.log.history.decisions import DecisionRecord
-from controller_runtime.log.history.reader import History
-from controller_runtime.log.history.versions import LoggedVersion
-from controller_runtime.log.wire.part import Key
+from controller_runtime import Key
+from controller_runtime.log import DecisionRecord, History, LoggedVersion
 
 _READY_VALUES: Final = frozenset({"Ready", "Running"})
 _READY_CONDITIONS: Final = frozenset({"Ready", "Complete"})

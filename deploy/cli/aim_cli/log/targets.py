@@ -13,10 +13,10 @@ from aim_cli.cluster.targets import target as named
 from aim_cli.errors import TargetError
 from aim_domain import kind_names as resources
 from aim_domain.kind_names import KindName
-from controller_runtime.log.wire.part import Key
+from controller_runtime import Key
 
 if TYPE_CHECKING:
-    from controller_runtime.log.history.reader import DecisionFilter, History
+    from controller_runtime.log import DecisionFilter, History
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def decisions_of(kind: str | None, name: str | None, where: Where) -> "DecisionF
         TargetError: no such kind, or its name is missing.
     """
     # Who names one object needs none of it.
-    from controller_runtime.log.history.reader import DecisionFilter  # noqa: PLC0415
+    from controller_runtime.log import DecisionFilter  # noqa: PLC0415
 
     if kind is None:
         return DecisionFilter(namespace=where.namespace)

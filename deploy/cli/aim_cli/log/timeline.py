@@ -11,12 +11,8 @@ from aim_cli.log.targets import LOGGED, Target, kind_name, located
 from aim_cli.units import format_size
 from aim_domain.kind_names import HORIZONTAL_POD_AUTOSCALER
 from aim_domain.labels import ANNOTATION_PAUSED
-from controller_runtime import quantity
-from controller_runtime.log.history.decisions import DecisionRecord
-from controller_runtime.log.history.reader import History
-from controller_runtime.log.history.versions import LoggedVersion
-from controller_runtime.log.wire.messages import EnvelopeError
-from controller_runtime.log.wire.part import Key
+from controller_runtime import Key, quantity
+from controller_runtime.log import DecisionRecord, EnvelopeError, History, LoggedVersion
 
 _SHARES: Final = ("averageUtilization", "averageValue", "value")
 

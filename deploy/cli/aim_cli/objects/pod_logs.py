@@ -16,8 +16,7 @@ from aim_cli.objects.tree import references, used_by
 from aim_domain import labels
 from aim_domain.kind_names import POD
 from aim_domain.naming import inference_service_name, optional_label_value
-from controller_runtime.api.kind_name import object_path
-from controller_runtime.kube.errors import ApiError
+from controller_runtime import ApiError, object_path
 
 _RUN: Final = "the model"
 _DOWNLOAD: Final = "its download"

@@ -23,9 +23,8 @@ from aim_cli.running import waited
 from aim_cli.services import services
 from aim_domain.kind_names import POD, SECRET
 from aim_domain.kinds import kind_of
-from controller_runtime import FACTS, Key, Part
-from controller_runtime.kube.errors import ApiError
-from controller_runtime.log.wire.subjects import FACTS_PART
+from controller_runtime import FACTS, ApiError, Key, Part
+from controller_runtime.log import FACTS_PART
 
 _UNCHANGED_BY_PLAN = ("managedFields", "resourceVersion", "generation")
 

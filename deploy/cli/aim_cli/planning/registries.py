@@ -8,9 +8,8 @@ from typing import Final
 
 from aim_cli.answer import count_of
 from aim_cli.planning.sandbox import Question, Sandbox
-from controller_runtime import FACTS, JsonObject, KubeClient, ServiceDefinition
-from controller_runtime.log.history.facts import Fact
-from controller_runtime.log.wire.version import Entry
+from controller_runtime import FACTS, Fact, JsonObject, KubeClient, ServiceDefinition
+from controller_runtime.log import Entry
 from controller_runtime.manager.effects import EffectHost
 
 _READING: Final = frozenset({"image-inspection", "pull-secrets"})

@@ -28,7 +28,7 @@ from aim_serving.reconcile import look_up
 from aim_serving.template import TemplateResult
 from aim_serving.template_selection import traits_of
 from controller_runtime import ClassifiedError, Key
-from controller_runtime.log.cache.view import CacheView
+from controller_runtime.log import CacheView
 
 T = TypeVar("T")
 _SHOWN: Final = ("type", "status", "reason", "message")

@@ -11,7 +11,11 @@ from itertools import count
 from typing import Any, Final
 
 from controller_runtime import (
+    Cache,
+    Child,
     ClassifiedError,
+    Decision,
+    Effect,
     EventType,
     JsonObject,
     Key,
@@ -19,26 +23,15 @@ from controller_runtime import (
     Plan,
     Reconciler,
     ServiceDefinition,
+    WriteMode,
+    decide,
+    needs_apply,
     timestamp,
 )
-from controller_runtime.log.cache.store import Cache
-from controller_runtime.log.cache.view import CacheView
-from controller_runtime.log.history.facts import FactOwner
-from controller_runtime.log.wire.part import published_form
-from controller_runtime.log.wire.version import Entry, Version
+from controller_runtime.log import CacheView, Entry, FactOwner, Version, published_form
 from controller_runtime.manager.context import paused_indexes
 from controller_runtime.manager.effects import FACTS_BY_OWNER
-from controller_runtime.reconcile.child import (
-    Target,
-    foreign_owner,
-    in_order,
-    needs_apply,
-    to_create,
-    to_update,
-    with_owner,
-)
-from controller_runtime.reconcile.decide import Decision, decide
-from controller_runtime.reconcile.plan import Child, Effect, WriteMode
+from controller_runtime.reconcile.child import Target, foreign_owner, in_order, to_create, to_update, with_owner
 
 _EPOCH: Final = "plan"
 _MADE: Final = "plan-"

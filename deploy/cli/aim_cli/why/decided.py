@@ -8,8 +8,7 @@ from aim_cli.cluster.refs import JsonObject, Ref
 from aim_cli.log.connecting import history
 from aim_cli.log.targets import kind_name, target_of
 from aim_cli.why.blockers import Link
-from controller_runtime.log.history.decisions import DecisionRecord
-from controller_runtime.log.history.reader import History, StoredDecision
+from controller_runtime.log import DecisionRecord, History, StoredDecision
 
 _MOST: Final = 6
 

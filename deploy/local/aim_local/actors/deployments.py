@@ -19,7 +19,7 @@ from aim_local.actors.objects import (
 )
 from aim_local.actors.runtime import Informer, Workers, Writer
 from controller_runtime import JsonObject, Key
-from controller_runtime.api.kind_name import DEPLOYMENT
+from controller_runtime.kind_names import DEPLOYMENT
 from controller_runtime.kinds import POD
 
 HASH_LABEL: Final = "pod-template-hash"

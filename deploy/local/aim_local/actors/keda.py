@@ -10,7 +10,7 @@ from aim_local.actors.objects import SCALED_OBJECT, annotations_of, condition, c
 from aim_local.actors.runtime import Informer, Workers, Writer
 from aim_local.actors.settings import ActorSettings
 from controller_runtime import JsonObject, Key
-from controller_runtime.api.kind_name import DEPLOYMENT
+from controller_runtime.kind_names import DEPLOYMENT
 from controller_runtime.kinds import HORIZONTAL_POD_AUTOSCALER
 
 NAME_LABEL: Final = "scaledobject.keda.sh/name"

@@ -28,7 +28,7 @@ from aim_local.actors.objects import (
 from aim_local.actors.runtime import Informer, Workers, Writer
 from aim_local.actors.settings import ActorSettings
 from controller_runtime import ApiError, JsonObject, Key
-from controller_runtime.api.kind_name import DEPLOYMENT, KindName
+from controller_runtime.kind_names import DEPLOYMENT, KindName
 from controller_runtime.kinds import HORIZONTAL_POD_AUTOSCALER
 
 SERVING_CONTAINER: Final = "kserve-container"

@@ -7,7 +7,7 @@ from typing import Final
 
 from aim_domain import labels
 from controller_runtime import JsonObject, Key, canonical
-from controller_runtime.api.kind_name import KindName
+from controller_runtime.kind_names import KindName
 
 SERVICE: Final = KindName("", "v1", "Service", "services", True)
 PERSISTENT_VOLUME: Final = KindName("", "v1", "PersistentVolume", "persistentvolumes", False)

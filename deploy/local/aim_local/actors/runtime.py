@@ -10,8 +10,8 @@ import structlog
 
 from aim_local.actors.objects import now_text, short_hash, uid_of
 from controller_runtime import ApiError, JsonObject, Key, KubeClient, KubeError
-from controller_runtime.api.kind_name import KindName
 from controller_runtime.backoff import Backoff
+from controller_runtime.kind_names import KindName
 from controller_runtime.kinds import EVENT, POD
 from controller_runtime.kube.reflector import Bookmark, Delete, Reflector, Restarted, Upsert, as_sent
 from controller_runtime.reconcile.queue import TokenBucket, WorkQueue

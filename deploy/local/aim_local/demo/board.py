@@ -12,7 +12,7 @@ from aim_domain import kinds
 from aim_local.actors.runtime import Informer
 from aim_local.demo.summary import Mood, Summary, summarise
 from controller_runtime import JsonObject, Key, KubeClient
-from controller_runtime.api.kind_name import KindName
+from controller_runtime.kind_names import KindName
 
 PREDICATES: Final[tuple[KindName, ...]] = (
     kinds.AIM_SERVICE,

@@ -27,9 +27,9 @@ from aim_local.node.platform import NodePlatform
 from aim_local.stack import ClusterKind, Stack, StackSettings
 from aim_local.supervision.process import Row
 from controller_runtime import JsonObject, Key, KubeClient, dumps, loads
-from controller_runtime.api.kind_name import KindName
+from controller_runtime.kind_names import KindName
 from controller_runtime.kube.config import from_kubeconfig
-from controller_runtime.log.wire.messages import new_traceparent
+from controller_runtime.log import new_traceparent
 from controller_runtime.telemetry import tracing
 
 EXAMPLES: Final = Path(__file__).parents[2] / "examples"

@@ -22,7 +22,7 @@ from aim_local.realcluster.users import SYSTEM_NAMESPACE, USERS, service_roles, 
 from aim_local.supervision.folder import OwnFolder
 from aim_local.supervision.process import Program, StackError, Supervised
 from controller_runtime import KubeClient
-from controller_runtime.api.kind_name import KindName
+from controller_runtime.kind_names import KindName
 from controller_runtime.kinds import CONFIG_MAP, NAMESPACE
 from controller_runtime.kube.config import from_kubeconfig
 

@@ -11,7 +11,7 @@ from aim_local.apiserver.controlplane import load_crds
 from aim_local.assets import Definitions, Toolset
 from aim_local.supervision.process import StackError
 from controller_runtime import ApiError, JsonObject, KubeClient, Request, Transport, loads
-from controller_runtime.api.kind_name import DEFINITION
+from controller_runtime.kind_names import DEFINITION
 from controller_runtime.kube.config import Connection
 
 MANAGER: Final = "aim-local"

@@ -9,10 +9,10 @@ from pydantic import Field
 
 from controller_runtime.api.base import ApiModel, Int64, Items, StrMap, Time
 from controller_runtime.api.enums import ConditionStatus
-from controller_runtime.api.kind_name import KindName
 from controller_runtime.api.schema import REQUIRED, Schema, list_map
 from controller_runtime.compact import shared
 from controller_runtime.json import JsonObject
+from controller_runtime.kind_names import KindName
 
 
 class ObjectKey(NamedTuple):

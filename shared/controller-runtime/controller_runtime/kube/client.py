@@ -11,8 +11,8 @@ from enum import StrEnum
 from types import TracebackType
 from typing import Final, Generic, Self, TypedDict, TypeVar, Unpack, final
 
-from controller_runtime.api.kind_name import KindName, collection_path, object_path
 from controller_runtime.json import JsonObject, dumps, loads
+from controller_runtime.kind_names import KindName, collection_path, object_path
 from controller_runtime.kinds import POD
 from controller_runtime.kube.config import Connection
 from controller_runtime.kube.errors import status_error

@@ -22,10 +22,10 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar, final
 
 import structlog
 
-from controller_runtime.api.kind_name import DEFINITION, KindName
 from controller_runtime.api.meta import Identity, ObjectKey
 from controller_runtime.backoff import Backoff
 from controller_runtime.json import JsonObject
+from controller_runtime.kind_names import DEFINITION, KindName
 from controller_runtime.kube.client import WATCH_GRACE, KubeClient, WatchEvent, WatchEventType
 from controller_runtime.kube.errors import ApiError, KubeError
 from controller_runtime.kube.reflector_state import (

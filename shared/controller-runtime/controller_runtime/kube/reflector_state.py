@@ -15,9 +15,9 @@ from enum import Enum
 from itertools import chain
 from typing import Generic, NamedTuple, TypeAlias, TypeVar, final
 
-from controller_runtime.api.kind_name import KindName
 from controller_runtime.api.meta import Identity, ObjectKey, version_of
 from controller_runtime.json import JsonObject
+from controller_runtime.kind_names import KindName
 from controller_runtime.kube.client import VersionMatch, WatchEvent, WatchEventType
 from controller_runtime.kube.errors import ApiError, KubeError
 

@@ -1,1 +1,8 @@
-"""The log over NATS JetStream: streams, publishers, and the caches that services project from it."""
+"""The log over NATS JetStream: streams, publishers, and the caches that services project from it.
+
+What tools read of it is imported from here, and is listed in `__init__.pyi`.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, _ = lazy_loader.attach_stub(__name__, __file__)

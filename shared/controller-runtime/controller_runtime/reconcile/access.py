@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from controller_runtime.api.kind_name import KindName
+from controller_runtime.kind_names import KindName
 from controller_runtime.log.wire.part import Part
 from controller_runtime.reconcile.plan import Plan, Verb, WriteMode
 

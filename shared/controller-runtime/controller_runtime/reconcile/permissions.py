@@ -4,8 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from controller_runtime.api.kind_name import DEFINITION
 from controller_runtime.api.meta import Kind
+from controller_runtime.kind_names import DEFINITION
 from controller_runtime.kinds import EVENT, LEASE, NAMESPACE
 from controller_runtime.log.history.facts import FACTS
 from controller_runtime.log.wire.part import Part

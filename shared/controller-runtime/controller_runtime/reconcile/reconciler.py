@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar
 
-from controller_runtime.api.kind_name import KindName
 from controller_runtime.api.meta import Resource
 from controller_runtime.core.objects import Namespace
 from controller_runtime.errors import ClassifiedError
 from controller_runtime.json import JsonObject
+from controller_runtime.kind_names import KindName
 from controller_runtime.log.cache.store import Cache, Derived
 from controller_runtime.log.cache.view import Lookup, View
 from controller_runtime.log.wire.part import Key, Part

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from aim_domain.kind_names import GROUP, NEWER_VERSION, VERSION
-from controller_runtime.api.enums import OpenEnum
+from controller_runtime import OpenEnum
 
 API_VERSION: Final = f"{GROUP}/{VERSION}"
 NEWER_API_VERSION: Final = f"{GROUP}/{NEWER_VERSION}"

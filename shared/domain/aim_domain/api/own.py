@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import ClassVar, Final
 
 from aim_domain.component_names import ComponentName
-from controller_runtime.api.meta import Resource
+from controller_runtime import Resource
 
 
 class ColumnType(StrEnum):
