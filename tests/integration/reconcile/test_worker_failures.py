@@ -10,6 +10,7 @@ from support.reconcile_bench import CONFIG_MAPS, SERVICES, Bench, Looking, confi
 
 from aim_domain import AIMService
 from aim_domain.kinds import AIM_SERVICE
+from aim_local.apiserver.http import Request
 from controller_runtime import Child, JsonObject, Key, Plan, View
 
 
@@ -34,6 +35,29 @@ async def test_a_failed_apply_is_reported_in_the_status_and_retried(bench: Bench
     bench.faults.rules.clear()
     async with running(bench):
         await until(lambda: (bench.cache.get(CONFIG_MAPS, Key("default", "c"))) is not None)
+
+
+@pytest.mark.spec("FW-010", "FW-014")
+async def test_nothing_is_decided_about_an_object_that_went_while_its_plan_failed(bench: Bench) -> None:
+    bench.decision = serve
+    entry = bench.cache.get(SERVICES, CHAT)
+    assert entry is not None
+    uid = entry.version.uid
+
+    def goes(request: Request) -> bool:
+        if not request.path.endswith("configmaps/c"):
+            return False
+        bench.cache.absorb_deleted(SERVICES, CHAT, uid, 0.0)
+        return True
+
+    bench.faults.rules.append((goes, 503, {"code": 503, "reason": "ServiceUnavailable", "message": "down"}))
+    await bench.worker.process(CHAT)
+    # A second one would be of an object that its record has as absent.
+    (only,) = bench.records
+    assert only.outcome.startswith("failed: ServiceUnavailable")
+    assert [one.uid for one in only.reads.objects if one.key == CHAT] == [uid]
+    await bench.worker.process(CHAT)
+    assert bench.forgotten == [uid]
 
 
 @pytest.mark.spec("FW-010", "FW-504")

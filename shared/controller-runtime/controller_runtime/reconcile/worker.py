@@ -386,9 +386,11 @@ class Worker(Generic[T]):
     async def _decide_and_execute(self, entry: Entry[T], obj: T) -> Result:
         plan, execution = await self._attempt(entry, obj)
         if execution.failure is not None and (not obj.deleting or is_forbidden(execution.failure)):
-            entry = self._cache.get(self._reconciler.part, entry.key) or entry
-            plan, reported = await self._attempt(entry, entry.object or obj, execution.failure)
-            execution = execution.followed_by(reported)
+            present = self._cache.get(self._reconciler.part, entry.key)
+            # Nothing is left to report on where the object went meanwhile.
+            if present is not None:
+                plan, reported = await self._attempt(present, present.object or obj, execution.failure)
+                execution = execution.followed_by(reported)
         return self._schedule(entry.key, plan, execution)
 
     async def _attempt(self, entry: Entry[T], obj: T, failure: ClassifiedError | None = None) -> tuple[Plan, Execution]:
