@@ -102,7 +102,10 @@ class RawApi:
         async with self.session.request(
             method, self.path(path), params={k: self.path(v) for k, v in query.items()}, data=data, headers=headers
         ) as response:
-            return Reply(response.status, self.decode(await response.read()), response.headers)
+            raw = await response.read()
+            # Of a path that it does not serve an API server says so in plain text.
+            plain = response.status == 404 and response.content_type == "text/plain"
+            return Reply(response.status, {"message": raw.decode()} if plain else self.decode(raw), response.headers)
 
     async def get(self, path: str, **query: str) -> Reply:
         """GET."""
