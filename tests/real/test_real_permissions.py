@@ -4,6 +4,7 @@ The end-to-end tests show the rest; `make used-permissions` puts both together.
 """
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +25,29 @@ from controller_runtime import MOST_SHARDS, JsonObject
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 IMAGE: Final = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"
+BASE: Final = "amdenterpriseai/aim-base:0.9.0"
+NEWER: Final = "/apis/aim.eai.amd.com/v1alpha2"
+PIPELINE: Final = {"aim.eai.amd.com/reconciler-pipeline": "profile"}
+DERIVED: Final[JsonObject] = {
+    "derivedFrom": {"selector": {"role": "base", "modelRef": {"name": "perm-base"}}},
+    "versionPolicy": "latest",
+    "overrides": {
+        "aimId": "team/tuned",
+        "modelId": "team/tuned-7b",
+        "modelSources": [{"modelId": "team/tuned-7b", "sourceUri": "hf://team/tuned-7b"}],
+    },
+}
+PROFILE: Final[JsonObject] = {
+    "aimId": "team/mine",
+    "modelId": "team/mine-7b",
+    "image": BASE,
+    "acceleratorModel": "MI300X",
+    "acceleratorCount": 1,
+    "acceleratorType": "gpu",
+    "metric": "latency",
+    "precision": "fp16",
+    "modelSources": [{"modelId": "team/mine-7b", "sourceUri": "hf://team/mine-7b"}],
+}
 EAGER: Final = {"AIM_LEADER_ELECT": "true", "AIM_NATS_HEARTBEAT": "1s"}
 """Leases are used, and a broker that is away is noticed within seconds."""
 CONFIGS: Final = "/apis/config.kaiwo.silogen.ai/v1alpha1/kaiwoconfigs"
@@ -162,6 +186,52 @@ async def a_service_deleted_while_it_downloads(platform: Platform) -> None:
     await none(platform, of_kind("hasty", "aimtemplatecaches"))
 
 
+async def profiles_that_come_and_go(platform: Platform) -> None:
+    """Of an image, and derived from them, in both scopes; they go when the set derives others."""
+    await platform.namespace("profiles")
+    for kind, models, profiles in (
+        ("AIMClusterModel", f"{OWN}/aimclustermodels", f"{NEWER}/aimclusterprofiles"),
+        ("AIMModel", of_kind("profiles", "aimmodels"), f"{NEWER}/namespaces/profiles/aimprofiles"),
+    ):
+        bodies: dict[str, JsonObject] = {"perm-base": {"image": BASE}, "perm-tuned": {"profiles": DERIVED}}
+        for name, spec in bodies.items():
+            metadata = {"name": name, "annotations": PIPELINE}
+            body = {"apiVersion": "aim.eai.amd.com/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec}
+            await platform.api.created(models, body)
+        await platform.api.until(profiles, derives)
+        other = {"spec": {"profiles": {"derivedFrom": {"selector": {"engine": "another"}}}}}
+        await platform.api.merge(f"{models}/perm-tuned", other)
+        await platform.api.until(profiles, lambda reply: not derives(reply))
+
+
+def derives(reply: Reply) -> bool:
+    return any(one["spec"].get("aimId") == "team/tuned" for one in reply.body["items"])
+
+
+async def caches_of_profiles(platform: Platform) -> None:
+    """One that a profile asks for, and one whose downloads get another environment before they end."""
+    await platform.namespace("weights", **{"local.aim/fail": "download=hang"})
+    collection, caches = (f"{NEWER}/namespaces/weights/{plural}" for plural in ("aimprofiles", "aimprofilecaches"))
+    for name, cached in (("asks", True), ("waits", False)):
+        spec = {**PROFILE, **({"caching": {"enabled": True}} if cached else {})}
+        body = {
+            "apiVersion": NEWER.removeprefix("/apis/"),
+            "kind": "AIMProfile",
+            "metadata": {"name": name},
+            "spec": spec,
+        }
+        await platform.api.created(collection, body)
+
+    def of(name: str) -> Callable[[Reply], bool]:
+        return lambda reply: any(one["spec"]["profileName"] == name for one in reply.body["items"])
+
+    await platform.api.until(caches, of("asks"))
+    path = await platform.service("weights", "chat", profile={"name": "waits"})
+    await platform.api.until(caches, of("waits"))
+    await platform.api.merge(path, {"spec": {"env": [{"name": "HF_HOME", "value": "/tmp"}]}})
+    await platform.api.until(caches, lambda reply: "HF_HOME" in str(reply.body["items"]))
+
+
 async def a_tainted_node(platform: Platform) -> None:
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "idle", "labels": {labels.GPU_DEVICE_ID: "74a1"}}}
     config = {"apiVersion": "config.kaiwo.silogen.ai/v1alpha1", "kind": "KaiwoConfig", "metadata": {"name": "kaiwo"}}
@@ -228,6 +298,8 @@ async def test_what_is_seldom_done_is_done_with_the_roles_of_the_chart(tmp_path:
             a_download_that_crashes(platform),
             what_kserve_made_for_keda(platform),
             a_service_deleted_while_it_downloads(platform),
+            profiles_that_come_and_go(platform),
+            caches_of_profiles(platform),
             a_tainted_node(platform),
             statuses_of_the_existing_operator(platform),
         )

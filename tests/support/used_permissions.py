@@ -68,20 +68,7 @@ _COUNTED: Final = "an Event that is told again is counted; the code is that of d
 _OF_OTHERS: Final = (
     "the doctor asks whether who runs it may list what other commands read, and lists few of them itself"
 )
-_CLUSTER_PROFILES: Final = "no test on a real API server has a cluster model with profiles, or a set of that scope, yet"
-_PROFILE_CHANGES: Final = "profiles of a model that no longer names them go; a cache of profiles is taken over"
 SELDOM: Final = (
-    *(
-        Seldom("discovery", verb, plural, _CLUSTER_PROFILES)
-        for plural in ("aimclusterprofiles", "aimclusterprofilesets")
-        for verb in ("create", "patch")
-    ),
-    Seldom("discovery", "delete", "aimclusterprofiles", _CLUSTER_PROFILES),
-    Seldom("discovery", "patch", "aimclusterprofiles/status", _CLUSTER_PROFILES),
-    Seldom("discovery", "patch", "aimclusterprofilesets/status", _CLUSTER_PROFILES),
-    Seldom("discovery", "create", "aimprofilecaches", _PROFILE_CHANGES),
-    Seldom("discovery", "delete", "aimprofiles", _PROFILE_CHANGES),
-    Seldom("serving", "patch", "aimprofilecaches", _PROFILE_CHANGES),
     Seldom("model-sync", "patch", "events", _COUNTED),
     Seldom("routing", "patch", "events", _COUNTED),
     Seldom("artifacts", "patch", "rolebindings", "a binding of a former release is moved off the account `default`"),
