@@ -38,9 +38,8 @@ def _together(file: str) -> str:
 
 
 def longest_first(items: list[pytest.Item]) -> None:
-    """Let no worker end with a minute of work that is left when the others have none (options on the command line
-    cannot: pytest takes a file that lies in another argument in its place there).
-    """
+    """Take the longest files first, so that none is left when the other workers have nothing to do."""
+    # The order of arguments does not do it: pytest takes a file that another argument contains in its place there.
     place = {f"tests/{file}.py": number for number, file in enumerate(LONGEST)}
     items.sort(key=lambda item: place.get(item.nodeid.partition("::")[0], len(place)))
 

@@ -7,14 +7,12 @@ from datetime import timedelta
 from itertools import count
 from typing import Any, Final
 
-from support.bad_values import plain
 from support.builders import condition, make
 from support.deciding import decide
 from support.declarations import definitions
 
 from aim_domain import kinds, labels
-from aim_domain.crd import definition
-from controller_runtime import JsonObject, Key, Kind, Plan, Reconciler
+from controller_runtime import JsonObject, Key, Plan, Reconciler
 from controller_runtime.log.wire.version import Entry
 from controller_runtime.testing import NOW, BuiltCache, cache_of
 
@@ -78,14 +76,7 @@ def objects() -> dict[str, JsonObject]:
              spec={"routing": {"enabled": True, "gatewayRef": {"name": "gateway", "namespace": "gateways"}}}),
         make(kinds.AIM_CLUSTER_RUNTIME_CONFIG, "default", spec={"defaultStorageClassName": "fast"}),
     )  # fmt: skip
-    known = {str(one["kind"]): one for one in every}
-    # Of a new kind what its schema takes, until there is more to say of it.
-    return known | {one.kind: _plain(one) for one in kinds.OWN_KINDS if one.kind not in known}
-
-
-def _plain(kind: Kind[Any]) -> JsonObject:
-    schema = definition(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    return make(kind, "plain", namespace=TEAM, spec=plain(schema["properties"]["spec"]))
+    return {str(one["kind"]): one for one in every}
 
 
 def variants() -> dict[str, JsonObject]:

@@ -33,12 +33,8 @@ from controller_runtime.reconcile.access import require_declared
 DEFINITIONS: Final = {one.name: one for one in definitions()}
 EVERYBODY: Final = "events: create patch, namespaces: get, leases: create get update"
 
-ROWS: Final = (
-    (Path(__file__).parents[3] / "docs/spec/README.md")
-    .read_text("utf-8")
-    .partition("### 4.1 ")[2]
-    .partition("\n## ")[0]
-)
+SPECIFICATION: Final = (Path(__file__).parents[3] / "docs/spec/README.md").read_text("utf-8")
+ROWS: Final = SPECIFICATION.partition("### 4.1 ")[2].partition("\n## ")[0]
 ALLOWED: Final = {
     name: ", ".join(re.findall(r"`([^`]+)`", row))
     for name, row in re.findall(r"^\| ([a-z-]+) \| (`[^|]+) \|", ROWS, re.MULTILINE)
