@@ -15,7 +15,7 @@ from support.settled_caches import FAILING, PROFILED, SCALED, after_some_passes,
 from support.whole_platform import TEAM
 from support.woken import Awake
 
-from aim_domain import kinds, labels
+from aim_domain import kinds, labels, parts
 from controller_runtime import (
     FACTS,
     Category,
@@ -42,6 +42,8 @@ SHARES: Final[dict[str, Share]] = {
     FAILING: (0, 1),
 }
 """Which of the mutants a variant tries: the objects are mostly the same in all but the last."""
+
+
 EFFECTS: Final = {"discovery": {"image-inspection", "pull-secrets"}, "model-sync": {"sync"}}
 """What decisions ask for in these caches."""
 _STRANGER: Final = {"apiVersion": "v1", "kind": "Gadget", "name": "stranger", "uid": "stranger", "controller": False}
@@ -58,6 +60,17 @@ _ADDITIONS: Final[dict[str, JsonObject]] = {
 """What the objects of these caches do not have yet."""
 _IDENTITY: Final = frozenset({"name", "namespace", "uid", "resourceVersion"})
 _VERSIONS: Final = count(1 << 30)
+
+
+def cases(*others: str) -> pytest.MarkDecorator:
+    """Each service with each variant; where its cache has no AIMService, and so is the same, with FAILING and these."""
+    every = [
+        pytest.param(service, variant, id=f"{variant}-{service.name}")
+        for service in SERVICES
+        for variant in SHARES
+        if parts.SERVICES in service.consumes or variant in {*others, FAILING}
+    ]
+    return pytest.mark.parametrize(("service", "variant"), every)
 
 
 def _deciders(awake: Awake) -> list[tuple[str, Part[Any], Key]]:
@@ -172,8 +185,7 @@ def left_asleep(
 
 
 @pytest.mark.spec("FW-500", "FW-501")
-@pytest.mark.parametrize("service", SERVICES, ids=NAMES)
-@pytest.mark.parametrize("variant", SHARES)
+@cases("AIMService", "AIMService by image", "AIMService of its own")
 def test_a_change_that_wakes_nobody_changes_no_decision(service: ServiceDefinition, variant: str) -> None:
     awake = settled(service, variant)
     before, tried = decisions(awake), 0
@@ -200,8 +212,7 @@ def _namesake(obj: JsonObject) -> JsonObject:
 
 
 @pytest.mark.spec("FW-500", "FW-501")
-@pytest.mark.parametrize("service", SERVICES, ids=NAMES)
-@pytest.mark.parametrize("variant", SHARES)
+@cases("AIMService")
 def test_what_comes_and_wakes_nobody_changes_no_decision(service: ServiceDefinition, variant: str) -> None:
     """The first of its name, and one more of its kind."""
     awake = settled(service, variant)

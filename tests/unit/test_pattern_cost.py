@@ -73,10 +73,12 @@ def _patterns() -> dict[str, tuple[re.Pattern[Any], frozenset[str]]]:
     for module in _modules():
         if not getattr(module, "__file__", None):
             continue
-        called = _methods(Path(module.__file__))
-        for name, value in vars(module).items():
+        held = [(name, value, patterns) for name, value in vars(module).items() if (patterns := [*_inside(value)])]
+        # Read only where there is one: this runs whenever tests are collected.
+        called = _methods(Path(module.__file__)) if held else {}
+        for name, value, patterns in held:
             single = isinstance(value, re.Pattern)
-            for place, pattern in enumerate(_inside(value)):
+            for place, pattern in enumerate(patterns):
                 key = f"{module.__name__}.{name}" + ("" if single else f"[{place}]")
                 methods = called[name] & {*_SCANNING, *_ANCHORED} if single else set()
                 found[key] = (pattern, frozenset(methods or {"search"}))
