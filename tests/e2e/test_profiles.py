@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 from support.stack import OWN, Platform, status_of
+from support.written_profiles import BASE, MINE, PIPELINE, profiles_of
 
 from controller_runtime import JsonObject
 
@@ -12,8 +13,6 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 NEWER = "/apis/aim.eai.amd.com/v1alpha2"
 IMAGE = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.4"
-BASE = "amdenterpriseai/aim-base:0.9.0"
-PIPELINE = {"aim.eai.amd.com/reconciler-pipeline": "profile"}
 
 
 async def create(
@@ -138,26 +137,8 @@ async def test_a_model_is_derived_from_the_profiles_of_a_base_image(platform: Pl
     team = "derived"
     await platform.namespace(team)
     await model(platform, team, "base", BASE)
-    overrides = {
-        "aimId": "team/tuned",
-        "modelId": "team/tuned-7b",
-        "modelSources": [{"modelId": "team/tuned-7b", "sourceUri": "hf://team/tuned-7b"}],
-    }
-    derived = await create(
-        platform,
-        "AIMModel",
-        "aimmodels",
-        team,
-        "tuned",
-        spec={
-            "profiles": {
-                "derivedFrom": {"selector": {"role": "base", "modelRef": {"name": "base"}}},
-                "versionPolicy": "latest",
-                "overrides": overrides,
-            }
-        },
-    )
-    done = await platform.until(derived, lambda one: status_of(one) == "Ready")
+    tuned = await create(platform, "AIMModel", "aimmodels", team, "tuned", spec={"profiles": profiles_of("base")})
+    done = await platform.until(tuned, lambda one: status_of(one) == "Ready")
     assert done["status"]["managedProfiles"] == {
         "total": 1,
         "ready": 1,
@@ -178,24 +159,7 @@ async def test_a_model_is_derived_from_the_profiles_of_a_base_image(platform: Pl
 async def test_a_profile_that_a_person_wrote_serves_and_a_running_service_outlives_it(platform: Platform) -> None:
     team = "authored"
     await platform.namespace(team)
-    await create(
-        platform,
-        "AIMProfile",
-        "aimprofiles",
-        team,
-        "mine",
-        spec={
-            "aimId": "team/mine",
-            "modelId": "team/mine-7b",
-            "image": BASE,
-            "acceleratorModel": "MI300X",
-            "acceleratorCount": 1,
-            "acceleratorType": "gpu",
-            "metric": "latency",
-            "precision": "fp16",
-            "modelSources": [{"modelId": "team/mine-7b", "sourceUri": "hf://team/mine-7b"}],
-        },
-    )
+    await create(platform, "AIMProfile", "aimprofiles", team, "mine", spec=MINE)
     path = await platform.service(team, "chat", profile={"name": "mine"})
     await platform.running(path)
     await platform.api.delete(f"{NEWER}/namespaces/{team}/aimprofiles/mine")

@@ -15,6 +15,7 @@ from support.replicas import DIVIDED
 from support.scaling import reason_of, spec_for
 from support.stack import OWN, Platform, started_platform
 from support.used_permissions import Permission, granted, of_logs, table_of_roles, unused
+from support.written_profiles import BASE, MINE, PIPELINE, profiles_of
 
 from aim_domain import labels
 from aim_domain.naming import predictor_name
@@ -25,29 +26,7 @@ from controller_runtime import MOST_SHARDS, JsonObject
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 IMAGE: Final = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"
-BASE: Final = "amdenterpriseai/aim-base:0.9.0"
 NEWER: Final = "/apis/aim.eai.amd.com/v1alpha2"
-PIPELINE: Final = {"aim.eai.amd.com/reconciler-pipeline": "profile"}
-DERIVED: Final[JsonObject] = {
-    "derivedFrom": {"selector": {"role": "base", "modelRef": {"name": "perm-base"}}},
-    "versionPolicy": "latest",
-    "overrides": {
-        "aimId": "team/tuned",
-        "modelId": "team/tuned-7b",
-        "modelSources": [{"modelId": "team/tuned-7b", "sourceUri": "hf://team/tuned-7b"}],
-    },
-}
-PROFILE: Final[JsonObject] = {
-    "aimId": "team/mine",
-    "modelId": "team/mine-7b",
-    "image": BASE,
-    "acceleratorModel": "MI300X",
-    "acceleratorCount": 1,
-    "acceleratorType": "gpu",
-    "metric": "latency",
-    "precision": "fp16",
-    "modelSources": [{"modelId": "team/mine-7b", "sourceUri": "hf://team/mine-7b"}],
-}
 EAGER: Final = {"AIM_LEADER_ELECT": "true", "AIM_NATS_HEARTBEAT": "1s"}
 """Leases are used, and a broker that is away is noticed within seconds."""
 CONFIGS: Final = "/apis/config.kaiwo.silogen.ai/v1alpha1/kaiwoconfigs"
@@ -193,7 +172,10 @@ async def profiles_that_come_and_go(platform: Platform) -> None:
         ("AIMClusterModel", f"{OWN}/aimclustermodels", f"{NEWER}/aimclusterprofiles"),
         ("AIMModel", of_kind("profiles", "aimmodels"), f"{NEWER}/namespaces/profiles/aimprofiles"),
     ):
-        bodies: dict[str, JsonObject] = {"perm-base": {"image": BASE}, "perm-tuned": {"profiles": DERIVED}}
+        bodies: dict[str, JsonObject] = {
+            "perm-base": {"image": BASE},
+            "perm-tuned": {"profiles": profiles_of("perm-base")},
+        }
         for name, spec in bodies.items():
             metadata = {"name": name, "annotations": PIPELINE}
             body = {"apiVersion": "aim.eai.amd.com/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec}
@@ -213,7 +195,7 @@ async def caches_of_profiles(platform: Platform) -> None:
     await platform.namespace("weights", **{"local.aim/fail": "download=hang"})
     collection, caches = (f"{NEWER}/namespaces/weights/{plural}" for plural in ("aimprofiles", "aimprofilecaches"))
     for name, cached in (("asks", True), ("waits", False)):
-        spec = {**PROFILE, **({"caching": {"enabled": True}} if cached else {})}
+        spec = {**MINE, **({"caching": {"enabled": True}} if cached else {})}
         body = {
             "apiVersion": NEWER.removeprefix("/apis/"),
             "kind": "AIMProfile",
