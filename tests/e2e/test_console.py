@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import aiohttp
 import pytest
+from support.restricted import CONTAINER_SECURITY, POD_SECURITY
 from support.stack import Platform
 from typer.testing import CliRunner
 
@@ -112,7 +113,13 @@ async def test_the_platform_as_pages(platform: Platform) -> None:
         assert "training" not in await console.page("/capacity/others")
         await platform.namespace("training")
         asks = {"limits": {"amd.com/gpu": "2"}, "requests": {"amd.com/gpu": "2"}}
-        spec = {"containers": [{"name": "train", "image": "registry.example.com/train:1", "resources": asks}]}
+        train = {
+            "name": "train",
+            "image": "registry.example.com/train:1",
+            "resources": asks,
+            "securityContext": CONTAINER_SECURITY,
+        }
+        spec = {"containers": [train], "securityContext": POD_SECURITY}
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "train"}, "spec": spec}
         await platform.api.created("/api/v1/namespaces/training/pods", pod)
         await console.until("/capacity/others", ">training</a>")

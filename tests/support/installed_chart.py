@@ -25,6 +25,7 @@ from support.kubelet import Kubelet
 from support.pod_root import Container
 from support.real_cluster import raw_api
 from support.rendered_broker import NAMES, RenderedBroker, rendered_broker
+from support.restricted import RESTRICTED
 
 from aim_domain.services import SERVICES
 from aim_local.assets import Program as Asset
@@ -44,7 +45,6 @@ _OF_THE_CHART: Final = frozenset(
         *("AIM_NATS_URL", "KUBECONFIG", "NO_PROXY", "no_proxy", "PYTHONUNBUFFERED"),
     }
 )
-RESTRICTED: Final = {"pod-security.kubernetes.io/enforce": "restricted"}
 _FIRST_BLOCK: Final = 64
 _NO_NAMES: Final[Mapping[str, str]] = MappingProxyType({})
 

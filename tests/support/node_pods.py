@@ -10,6 +10,7 @@ from typing import Final
 
 import pytest
 from support.on_node import OnNode
+from support.restricted import CONTAINER_SECURITY, POD_SECURITY
 
 from aim_local.node.platform import NAMESPACE
 from aim_local.node.requirements import program
@@ -17,16 +18,6 @@ from controller_runtime import JsonObject
 
 PYTHON: Final = "docker.io/amdenterpriseai/aim-engine-cli:0.1.0"
 """An image with Python, for pods that try connections."""
-CONTAINER_SECURITY: Final[JsonObject] = {
-    "allowPrivilegeEscalation": False,
-    "capabilities": {"drop": ["ALL"]},
-    "readOnlyRootFilesystem": True,
-}
-POD_SECURITY: Final[JsonObject] = {
-    "runAsNonRoot": True,
-    "runAsUser": 65532,
-    "seccompProfile": {"type": "RuntimeDefault"},
-}
 HOSTNAME: Final = "kubernetes.io/hostname"
 """Label of each node with its name."""
 _SECONDS: Final = 60

@@ -16,6 +16,7 @@ import aiohttp
 import pytest
 from support.controlplane import RawApi
 from support.real_cluster import raw_api
+from support.restricted import RESTRICTED
 
 from aim_local.assets import AssetError
 from aim_local.demo.run import apply_all, demo_files, read_manifests
@@ -29,7 +30,6 @@ OWN = "/apis/aim.eai.amd.com/v1alpha1"
 IMAGE = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"
 SMALL: JsonObject = {"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}}
 """Resources of an engine: those of a GPU's default fit no node of two cores."""
-RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,9 @@ import pytest_asyncio
 from support.controlplane import CRDS, Ran, RawApi, Reply
 from support.forks import fork
 from support.image_programs import IMAGES, contained
-from support.installed_chart import RESTRICTED, Installation, installation
+from support.installed_chart import Installation, installation
 from support.real_cluster import raw_api
+from support.restricted import RESTRICTED
 from support.used_permissions import FOLDER, note
 
 from aim_domain.services import SERVICES
