@@ -7,10 +7,13 @@ from itertools import pairwise
 
 import pytest
 from support.controlplane import RawApi
-from support.nats import eventually
+from support.nats import connected, eventually
 from support.runtime_fixtures import MAPS, MODELS, api, controlplane, model, seen, stage
 from support.services import Platform, ServiceUnderTest
 from support.tiny_service import SLOW
+
+from controller_runtime import Key
+from controller_runtime.log import History
 
 __all__ = ["api", "controlplane", "stage"]
 
@@ -79,6 +82,26 @@ async def test_a_successor_takes_over_when_the_leader_dies(stage: Platform, api:
     await seen(api, "after", "after:1")
     assert await looker(stage, "after:1") == follower.pid
     assert stage.looked("before:1") == 1
+
+
+@pytest.mark.spec("FW-896")
+async def test_a_successor_publishes_what_came_while_none_led(stage: Platform, api: RawApi) -> None:
+    leader, follower = await pair(stage)
+    numbers = [(await api.created(MODELS, model("m", "m:1")))["metadata"]["resourceVersion"]]
+    await seen(api, "m", "m:1")
+    await leader.until("/debug/queue", lambda _, page: not page["publishers"]["tinymodels"]["waiting"])
+    await leader.kill()
+    for number in (2, 3, 4):
+        changed = await api.merge(f"{MODELS}/m", {"spec": {"image": f"m:{number}"}})
+        numbers.append(changed.body["metadata"]["resourceVersion"])
+    await seen(api, "m", "m:4")
+    async with connected(stage.nats.url) as bus:
+        await bus.wait_connected()
+        versions = await History(bus).versions("tinymodels", Key("default", "m"))
+    found = [one.state.resource_version for one in versions]
+    assert found[: len(numbers)] == numbers
+    assert len({one.state.epoch for one in versions}) == 1, "nothing is missing, so the epoch goes on"
+    assert await follower.stop() == 0
 
 
 @pytest.mark.spec("FW-485")

@@ -1,12 +1,17 @@
 """Watches: initial events, resuming, bookmarks, selections, expiry."""
 
 import asyncio
+from contextlib import aclosing
 
+import pytest
 from support.controlplane import take, watching
-from support.suite import SuiteApi
+from support.suite import Server, SuiteApi
 from support.suite_widgets import GADGETS, gadget
 
-from controller_runtime import JsonObject
+from controller_runtime import JsonObject, KubeClient, Part, loads
+from controller_runtime.kinds import CONFIG_MAP
+from controller_runtime.kube.config import from_kubeconfig
+from controller_runtime.log.publish.reflected import changes_since
 
 CONFIG_MAPS = "/api/v1/namespaces/$ns/configmaps"
 
@@ -41,6 +46,29 @@ async def test_a_watch_resumes_without_loss(api: SuiteApi) -> None:
     assert _seen(seen) == [("ADDED", "a"), ("ADDED", "b"), ("ADDED", "c")]
     async with watching(api, CONFIG_MAPS, resourceVersion=seen[0]["object"]["metadata"]["resourceVersion"]) as events:
         assert _seen(await take(events, 2)) == [("ADDED", "b"), ("ADDED", "c")]
+
+
+@pytest.mark.spec("FW-896")
+async def test_changes_since_a_version_are_those_that_a_watch_missed(server: Server, api: SuiteApi) -> None:
+    part = Part("configmaps", CONFIG_MAP, label_selector=f"of={api.namespace}")
+    await api.created(CONFIG_MAPS, _config_map("a", of=api.namespace))
+    version = await _version(api)
+    await api.merge(f"{CONFIG_MAPS}/a", {"data": {"x": "1"}})
+    await api.created(CONFIG_MAPS, _config_map("b", of=api.namespace))
+    await api.created(CONFIG_MAPS, _config_map("c", of="another"))
+    await api.delete(f"{CONFIG_MAPS}/b")
+    await api.merge(f"{CONFIG_MAPS}/a", {"data": {"x": "2"}})
+    found = []
+    async with (
+        KubeClient(await from_kubeconfig(str(server.kubeconfig)), service="suite") as kube,
+        aclosing(changes_since(kube, part, version)) as changes,
+        asyncio.timeout(60),
+    ):
+        async for one in changes:
+            found.append((one.key.name, "deleted" if one.deleted else (loads(one.body).get("data") or {}).get("x")))
+            if len(found) == 4:
+                break
+    assert found == [("a", "1"), ("b", None), ("b", "deleted"), ("a", "2")]
 
 
 async def test_a_deletion_carries_its_own_version(api: SuiteApi) -> None:

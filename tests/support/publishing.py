@@ -1,7 +1,7 @@
 """Objects to publish, and what the streams say of them afterwards."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +16,7 @@ from controller_runtime.log.broker.address import BusError
 from controller_runtime.log.broker.connection import BusConnection
 from controller_runtime.log.broker.consumer import last_per_subject
 from controller_runtime.log.broker.reading import DeliveryPosition, StoredMessage, delete_message, last_message
+from controller_runtime.log.publish.missed import Changes
 from controller_runtime.log.publish.publisher import Publisher
 from controller_runtime.log.publish.source import SourceVersion, published
 from controller_runtime.log.publish.state import PublisherSettings, PublisherSetup
@@ -36,6 +37,15 @@ class Cluster:
     made: int = 0
     past: dict[str, list[str]] = field(default_factory=dict)
     """Every version of every name, in order."""
+    events: list[SourceVersion] = field(default_factory=list)
+    """What a watch from the beginning brings."""
+
+    async def changes(self, since: str) -> AsyncGenerator[SourceVersion, None]:
+        """What a watch from a version brings, and then nothing, as long as it is open."""
+        for event in self.events:
+            if int(event.resource_version) > int(since):
+                yield event
+        await asyncio.Event().wait()
 
     def listing(self, *, rewound: bool = False) -> Restarted[SourceVersion]:
         """What a list would bring."""
@@ -56,13 +66,15 @@ class Cluster:
             "metadata": {"namespace": "ns", "name": name, "uid": uid, "resourceVersion": str(self.version)},
             "spec": spec,
         }
-        return Upsert(published(self.part)(self.objects[key]), str(self.version))
+        self.events.append(published(self.part)(self.objects[key]))
+        return Upsert(self.events[-1], str(self.version))
 
     def delete(self, name: str) -> Delete:
         """Delete an object."""
         self.version += 1
         self.past[name].append(str(self.version))
         gone = self.objects.pop(Key("ns", name))
+        self.events.append(SourceVersion.deletion(Key("ns", name), gone["metadata"]["uid"], str(self.version)))
         return Delete(gone, str(self.version))
 
     def bookmark(self) -> Bookmark:
@@ -213,10 +225,11 @@ async def publishing(
     settings: PublisherSettings = QUICK,
     guard: WriteGuard = unguarded,
     relist: Callable[[ListFrom], None] | None = None,
+    changes: Changes | None = None,
 ) -> AsyncIterator[Publisher]:
     """A running publisher."""
     setup = PublisherSetup(connection, source, "cluster-1", layout, guard=guard, settings=settings)
-    publisher = Publisher(setup, part, relist=relist)
+    publisher = Publisher(setup, part, relist=relist, changes=changes)
     async with asyncio.TaskGroup() as group:
         runner = group.create_task(publisher.run())
         try:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import structlog
@@ -16,7 +17,7 @@ from controller_runtime.log.broker.streams import StreamFault, StreamLimits
 from controller_runtime.log.freshness import boot_seconds
 from controller_runtime.log.history.facts import facts_of_shard
 from controller_runtime.log.publish.publisher import FactPublisher, Publisher
-from controller_runtime.log.publish.reflected import reflect
+from controller_runtime.log.publish.reflected import changes_since, reflect
 from controller_runtime.log.publish.source import SourceVersion
 from controller_runtime.log.publish.state import PublisherSettings, PublisherSetup, PublisherStatistics
 from controller_runtime.log.publish.stream_reconciler import StreamReconciler, StreamStatistics
@@ -321,7 +322,8 @@ class Term:
         return reflect(self._context.kube, part, present)
 
     def _publisher(self, part: Part[Any]) -> Publisher:
-        return Publisher(self._setup, part, relist=self._reflectors[part.name].relist)
+        changes = partial(changes_since, self._context.kube, part)
+        return Publisher(self._setup, part, relist=self._reflectors[part.name].relist, changes=changes)
 
 
 def publisher_settings(settings: Settings, *, governs: bool) -> PublisherSettings:

@@ -23,6 +23,7 @@ from controller_runtime.log.publish.checkpoint import (
 from controller_runtime.log.publish.epoch import Scoping
 from controller_runtime.log.publish.intake import Intake
 from controller_runtime.log.publish.judgement import Scope
+from controller_runtime.log.publish.missed import Changes
 from controller_runtime.log.publish.state import (
     InterruptedSessionError,
     Phase,
@@ -241,12 +242,14 @@ class PublisherContext:
     Attributes:
         service: for facts, which service's.
         loaded: receives all messages found in the stream when a session begins, once all were read.
+        changes: asks the API server for the versions since one; ``None`` where it has none of the part.
     """
 
     setup: PublisherSetup
     part: Part[Any]
     service: str
     loaded: Callable[[Sequence[StateMessage]], None] | None
+    changes: Changes | None
     intake: Intake
     scoping: Scoping
     writer: Writer

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -114,6 +114,18 @@ class Lanes:
         if not lane.busy:
             self._ready[version.key] = None
 
+    def put_first(self, key: Key, versions: Sequence[SourceVersion]) -> None:
+        """Queue versions before what waits of the object; none of it may be worked on."""
+        if not versions:
+            return
+        lane = self._lanes.setdefault(key, _Lane())
+        assert not lane.busy, "the session that works on it has ended"
+        for version in reversed(versions):
+            self._tickets += 1
+            self._open[self._tickets] = self._clock()
+            lane.waiting.appendleft((self._tickets, version))
+        self._ready[key] = None
+
     def forget(self, key: Key) -> bool:
         """Drop an object's versions and the deletion that would follow them, as if it had never been.
 
@@ -175,7 +187,8 @@ class Lanes:
             self._gaps.add(version.key)
 
 
-_Identity = tuple[str, str] | None
+Identity = tuple[str, str] | None
+"""UID and resourceVersion of an object that exists."""
 
 
 class Continuity:
@@ -184,7 +197,7 @@ class Continuity:
     def __init__(self) -> None:
         self._open = False
         self._changed: set[Key] = set()
-        self._expected: dict[Key, _Identity] = {}
+        self._expected: dict[Key, Identity] = {}
         self._broken = False
 
     def note_list(self) -> None:
@@ -212,9 +225,21 @@ class Continuity:
         self._changed.discard(key)
         self._expected.pop(key, None)
 
+    def in_list(self, key: Key, present: SourceVersion | None) -> Identity:
+        """UID and version that the list had of an object; ``None`` if it had none.
+
+        Args:
+            present: what there is of it now.
+        """
+        return self._expected[key] if key in self._expected else _identity(present)
+
+    def missing(self, stored: Mapping[Key, StoredVersion]) -> set[Key]:
+        """Objects of which versions are missing between what is stored and what is under way."""
+        return {key for key, found in self._expected.items() if found != _identity(stored.get(key))}
+
     def is_broken(self, stored: Mapping[Key, StoredVersion]) -> bool:
         """Whether versions are missing between what is stored and what is under way."""
-        return self._broken or any(found != _identity(stored.get(key)) for key, found in self._expected.items())
+        return self._broken or bool(self.missing(stored))
 
     def compared(self) -> None:
         """What is under way from now on follows upon what was compared."""
@@ -223,7 +248,7 @@ class Continuity:
         self._expected.clear()
 
 
-def _identity(version: SourceVersion | StoredVersion | None) -> _Identity:
+def _identity(version: SourceVersion | StoredVersion | None) -> Identity:
     if version is None or version.verb is Verb.DELETE:
         return None
     return version.uid, version.resource_version
@@ -307,6 +332,10 @@ class Intake:
                 return self.source.present.get(Key.of(obj))
             case _:
                 return None
+
+    def in_list(self, key: Key) -> Identity:
+        """What the last list had of an object."""
+        return self.continuity.in_list(key, self.source.present.get(key))
 
     def put(self, version: SourceVersion) -> None:
         """Take in a version that no watch brought."""

@@ -15,6 +15,7 @@ from controller_runtime.log.broker.connection import raise_if_cancelled
 from controller_runtime.log.publish.checkpointing import CheckpointWriter, CompareDueError, Progress, PublisherContext
 from controller_runtime.log.publish.epoch import Scoping
 from controller_runtime.log.publish.intake import Intake
+from controller_runtime.log.publish.missed import Changes
 from controller_runtime.log.publish.session import Session
 from controller_runtime.log.publish.source import SourceVersion
 from controller_runtime.log.publish.state import PublisherSetup, PublisherStatistics
@@ -37,6 +38,7 @@ class Publisher:
     Args:
         service: for facts, which service's.
         relist: asks the reflector for a list, which comes as `Restarted`.
+        changes: asks the API server for the versions since the checkpoint of the last publisher (FW-896).
         loaded: receives all messages found in the stream when a session begins.
     """
 
@@ -47,6 +49,7 @@ class Publisher:
         *,
         service: str = "",
         relist: Callable[[ListFrom], None] | None = None,
+        changes: Changes | None = None,
         loaded: Callable[[Sequence[StateMessage]], None] | None = None,
     ) -> None:
         # Two processes of one name, or two terms of one process, must be able to tell each other apart.
@@ -60,6 +63,7 @@ class Publisher:
             part=part,
             service=service,
             loaded=loaded,
+            changes=changes,
             intake=intake,
             scoping=Scoping(part.name, intake, setup.cluster, setup.settings.list_grace),
             writer=writer,

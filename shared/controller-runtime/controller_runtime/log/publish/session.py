@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple, TypeVar
 
+import structlog
+
 from controller_runtime.kube.reflector_state import ListFrom
 from controller_runtime.log.broker.consumer import read_logged, read_present
 from controller_runtime.log.broker.reading import StoredMessage, StreamState, message_at, stream_state
@@ -14,6 +16,7 @@ from controller_runtime.log.publish.checkpoint import NEVER_READ, Checkpoint, Hi
 from controller_runtime.log.publish.checkpointing import Checkpointer, CompareDueError, PublisherContext
 from controller_runtime.log.publish.epoch import Reason
 from controller_runtime.log.publish.judgement import StoredVersion, differences, is_ahead
+from controller_runtime.log.publish.missed import MissedVersions
 from controller_runtime.log.publish.source import SourceVersion
 from controller_runtime.log.publish.state import InterruptedSessionError, Phase, SupersededError, interrupting
 from controller_runtime.log.publish.writer import Pump
@@ -167,6 +170,8 @@ async def _is_there(context: PublisherContext, history_range: HistoryRange, hist
 
 T = TypeVar("T")
 
+_log = structlog.get_logger(__name__)
+
 _LOOK_UPS: Final = 8
 """Objects that are looked up at the same time, each with its body."""
 
@@ -264,7 +269,7 @@ class Session:
         with interrupting():
             await self._mend(found)
         context.progress.history_range = found.history_range
-        self._compare(fresh=fresh)
+        self._compare(await self._read_missed(checkpoint) if not fresh else None, fresh=fresh)
         return found.foreign
 
     async def _mend(self, found: StreamContents) -> None:
@@ -275,7 +280,37 @@ class Session:
 
     # Comparing
 
-    def _compare(self, *, fresh: bool) -> None:
+    async def _read_missed(self, checkpoint: Checkpoint | None) -> MissedVersions | None:
+        """The versions that came between a checkpoint and the list, of objects of which the stream lacks any."""
+        context, intake = self._context, self._context.intake
+        if context.changes is None or checkpoint is None or not checkpoint.resource_version:
+            return None
+        keys = self._behind()
+        # What the stream lost after it was published, no watch from a later version brings.
+        reached = (intake.source.present.get(key) for key in keys)
+        if not keys or any(one and int(one.resource_version) <= int(checkpoint.resource_version) for one in reached):
+            return None
+        missed = MissedVersions(context.part, intake, context.writer.stored)
+        await missed.read(context.changes, checkpoint.resource_version, keys)
+        return missed
+
+    def _behind(self) -> set[Key]:
+        """Objects of which the stream lacks versions."""
+        return {one.key for one in self._find_differences()} | self._missing()
+
+    def _missing(self) -> set[Key]:
+        return self._context.intake.continuity.missing(self._context.writer.stored)
+
+    def _fill(self, missed: MissedVersions) -> None:
+        """Queue the versions before the list, so that nothing is missing before those that came after it."""
+        intake, count = self._context.intake, 0
+        for key, versions in missed.versions():
+            intake.lanes.put_first(key, versions)
+            intake.continuity.forget(key)
+            count += len(versions)
+        _log.info("publishing versions that the last publisher did not", part=self._context.part.name, count=count)
+
+    def _compare(self, missed: MissedVersions | None, *, fresh: bool) -> None:
         """Queue what the stream lacks, in a new epoch if versions may be missing before it."""
         intake, scoping, stored = self._context.intake, self._context.scoping, self._context.writer.stored
         # A list that comes from now on needs another comparison.
@@ -284,13 +319,15 @@ class Session:
             # The watch has caught up with the stream, so Kubernetes itself went back.
             scoping.begin(Reason.VERSION_FELL)
             fresh = True
+        if missed is not None and not fresh and missed.is_whole(self._behind()):
+            self._fill(missed)
         found = self._find_differences()
         # Where one is left to say so, versions that were not kept need no epoch (FW-418).
         forgotten = intake.lanes.forgotten != self._context.progress.forgotten_seen
         self._context.progress.forgotten_seen = intake.lanes.forgotten
-        missed = bool(found) or forgotten or intake.continuity.is_broken(stored)
+        lacks = bool(found) or forgotten or intake.continuity.is_broken(stored)
         intake.continuity.compared()
-        if missed and not fresh:
+        if lacks and not fresh:
             scoping.begin(Reason.VERSIONS_MISSED)
         self._context.progress.differences = len(found)
         self._context.progress.repaired += len(found)

@@ -89,7 +89,7 @@ class Source:
         self._part = part
         self._present: dict[Key, SourceVersion] = {}
         self._packer = Packer()
-        self._version = ""
+        self._version = self._list_version = ""
         self._lists = 0
         self._rewinds = 0
         self._store_lists = 0
@@ -103,6 +103,11 @@ class Source:
     def version(self) -> str:
         """Newest resourceVersion seen; empty before the first list and for facts."""
         return self._version
+
+    @property
+    def list_version(self) -> str:
+        """resourceVersion of the last list; empty before the first one and for facts."""
+        return self._list_version
 
     @property
     def lists(self) -> int:
@@ -141,7 +146,7 @@ class Source:
                 for found in objects:
                     if not self._says_nothing_new(found):
                         self._present[found.key] = found
-                self._version = version
+                self._version = self._list_version = version
                 self._lists += 1
                 self._rewinds += rewound
                 self._store_lists += from_store
