@@ -1,11 +1,10 @@
 """Every service may be killed at any moment: what it was doing is finished by its next start."""
 
 import asyncio
-from collections import Counter
 from typing import Final
 
 import pytest
-from support.stack import Platform, at_rest
+from support.stack import OWN, Platform, at_rest
 
 from aim_domain.services import SERVICES
 from aim_local.demo.run import ask
@@ -15,6 +14,15 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 IMAGE = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"
 CHECKPOINTS_LAST: Final = 31.0
 """Seconds after which no checkpoint of a process that is gone confirms anything (FW-019)."""
+LOOKED_AT: Final = ("aimartifacts", "aimtemplatecaches")
+"""Kinds of artifacts, the service that stays."""
+WRITTEN: Final = (
+    *(f"{OWN}/{plural}"[1:] for plural in ("aimservices", *LOOKED_AT)),
+    "apis/serving.kserve.io/v1beta1/inferenceservices",
+    "apis/gateway.networking.k8s.io/v1/httproutes",
+    "api/v1/persistentvolumeclaims",
+    "api/v1/events",
+)
 START_APART: Final = 3.0
 """Seconds in which an object has its pass before the other services start."""
 
@@ -55,20 +63,36 @@ async def test_services_that_were_away_for_half_a_minute_cost_no_write(platform:
     """As after a node's reboot or a new installation, where one of the five is the first to run."""
     await platform.namespace("away")
     await platform.running(await platform.service("away", "chat", model={"image": IMAGE}))
-    before = await at_rest(platform)
+    await at_rest(platform)
+    expected = await versions(platform, "away")
     others = [platform.stack[name] for name in SERVICES if name != "artifacts"]
     async with asyncio.TaskGroup() as group:
         for process in others:
             group.create_task(process.kill())
     await asyncio.sleep(CHECKPOINTS_LAST)
 
-    await platform.kubectl("label", "aimartifacts,aimtemplatecaches", "--all", "-n", "away", "looked-at=once")
+    for path in [one for one in expected if one.partition("/")[0] in LOOKED_AT]:
+        answer = await platform.api.merge(
+            f"{OWN}/namespaces/away/{path}", {"metadata": {"labels": {"looked-at": "once"}}}
+        )
+        expected[path] = answer.body["metadata"]["resourceVersion"]
     await asyncio.sleep(START_APART)
     async with asyncio.TaskGroup() as group:
         for process in others:
             group.create_task(process.start())
 
-    assert await at_rest(platform) - before == Counter()
+    await at_rest(platform)
+    assert await versions(platform, "away") == expected
+
+
+async def versions(platform: Platform, namespace: str) -> dict[str, str]:
+    """The objects that services write in a namespace, each with its resourceVersion. Those of other tests change."""
+    found: dict[str, str] = {}
+    for path in WRITTEN:
+        group, _, plural = path.rpartition("/")
+        objects = (await platform.api.get(f"/{group}/namespaces/{namespace}/{plural}")).body["items"]
+        found |= {f"{plural}/{one['metadata']['name']}": one["metadata"]["resourceVersion"] for one in objects}
+    return found
 
 
 @pytest.mark.parametrize("name", ["actors", "gateway"])
