@@ -13,7 +13,7 @@ COMMA := ,
 # variables of the tests.
 LANE = PYTHONPATH=tests $(BIN)/python -m support.repeated lane "$@ $(MAKEOVERRIDES)"
 # Processes that run tests.
-WORKERS ?= $(shell expr 4 + $$(getconf _NPROCESSORS_ONLN))
+WORKERS ?= $(shell expr 6 + $$(getconf _NPROCESSORS_ONLN))
 
 .PHONY: test-gallery test-clock test-downloads kube-assets node-assets node node-down test-node external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real used-permissions flaky test-registry test-alerts test-console test-replay test-local test-upgrade compatibility lint format crds crds-check chart chart-check reference manifests image-packages images engine-images images-table images-push images-check test-built-images image-trees test-images sbom release test-release bench costs docs mutants spec-coverage lock clean
 

@@ -35,19 +35,6 @@ def _text(pump: str, longest: int, start: str = "", end: str = "!") -> str:
     return (start + pump * (longest // len(pump)))[: longest - len(end)] + end
 
 
-HOSTILE_METADATA: Final = (
-    Field(
-        ("metadata", "labels"), tuple({f"a{number}/{pump * 63}"[:80]: "" for number in range(1000)} for pump in PUMPS)
-    ),
-    *(
-        replace(one, values=tuple(_text(pump, 63 if "labels" in one.path else _ANNOTATION) for pump in PUMPS))
-        for one in METADATA
-        if len(one.path) > 2
-    ),
-)
-"""Labels and annotations that the platform reads, and many that it only carries."""
-
-
 class _Pumped(Sequence[Any]):
     """A value for each of `PUMPS`, made when it is looked at: each has up to a megabyte, and few are tried."""
 
@@ -61,6 +48,21 @@ class _Pumped(Sequence[Any]):
         if isinstance(index, slice):
             return [self._make(pump) for pump in PUMPS[index]]
         return self._make(PUMPS[index])
+
+
+def _texts_of(longest: int) -> Sequence[Any]:
+    return _Pumped(lambda pump: _text(pump, longest))
+
+
+HOSTILE_METADATA: Final = (
+    Field(("metadata", "labels"), _Pumped(lambda pump: {f"a{number}/{pump * 63}"[:80]: "" for number in range(1000)})),
+    *(
+        replace(one, values=_texts_of(63 if "labels" in one.path else _ANNOTATION))
+        for one in METADATA
+        if len(one.path) > 2
+    ),
+)
+"""Labels and annotations that the platform reads, and many that it only carries."""
 
 
 def _values(node: JsonObject) -> Sequence[Any]:
