@@ -53,6 +53,11 @@ class Lanes:
         lane = self._lanes.get(key)
         return lane.waiting[-1][1] if lane is not None and lane.waiting else None
 
+    def oldest_of(self, key: Key) -> SourceVersion | None:
+        """The first version under way of one object."""
+        lane = self._lanes.get(key)
+        return lane.waiting[0][1] if lane is not None and lane.waiting else None
+
     def hold(self) -> None:
         """Give out nothing until `release`."""
         self._held = True

@@ -66,18 +66,22 @@ class MissedVersions:
         held, number = self._stored.get(version.key), int(version.resource_version)
         published = held is not None and number <= int(held.resource_version)
         # What came after the list is in its lane, or comes into it.
-        if published or number > int(self._intake.source.list_version):
+        if published or self._came_after_list(version):
             return
         self._chains.setdefault(version.key, []).append(version)
         self._count += 1
 
     def _leads_up(self, key: Key) -> bool:
-        chain = self._chains.get(key)
-        if not chain:
+        chain, waiting = self._chains.get(key), self._intake.lanes.oldest_of(key)
+        # What waits since before the list, while the broker was away, would be published twice.
+        if not chain or (waiting is not None and not self._came_after_list(waiting)):
             return False
         last = chain[-1]
         identity = None if last.deleted else (last.uid, last.resource_version)
         return identity == self._intake.in_list(key)
+
+    def _came_after_list(self, version: SourceVersion) -> bool:
+        return int(version.resource_version) > int(self._intake.source.list_version)
 
     def _from_news(self, key: Key, chain: list[SourceVersion]) -> list[SourceVersion]:
         """Of an object that no service writes, from the first version on in which fields changed that are read."""
