@@ -21,7 +21,7 @@ from aim_cli.cluster.asking import reading
 from controller_runtime import JsonObject
 from controller_runtime.kube.config import SERVICE_ACCOUNT
 
-# TARGET_DIR lies in MOUNT_PATH, and the container makes it where it is a folder of its own (LA-024).
+# TARGET_DIR lies in MOUNT_PATH, and the container makes it where it is a folder of its own (LA-021).
 _FOLDERS: Final = ("MOUNT_PATH", "TMPDIR")
 _REPORT: Final = "AIM_TERMINATION_MESSAGE_PATH"
 _OF_THE_IMAGE: Final = frozenset({"PATH", "HOME", "LANG", "PYTHONPATH"})

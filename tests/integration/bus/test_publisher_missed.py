@@ -1,9 +1,11 @@
 """Versions that came while no publisher watched, and are published all the same (FW-896)."""
 
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 
 import pytest
 from support.cache_objects import widgets
+from support.nats import eventually
 from support.publishing import Cluster, history, publishing, settles, skipped, unnamed_holes
 
 from controller_runtime.kube.errors import ApiError
@@ -81,6 +83,30 @@ async def test_what_the_api_server_has_no_longer_begins_an_epoch(
         assert publisher.epoch > epoch
     versions = await history(bus, layout, PART)
     assert (unnamed_holes(versions), skipped(versions, cluster)) == ([], [])
+
+
+@pytest.mark.spec("FW-896", "FW-446")
+async def test_a_version_that_said_nothing_new_is_not_waited_for(bus: BusConnection, layout: Layout) -> None:
+    """The checkpoint lies behind it, and it was never published."""
+    part = replace(widgets(), read_only=True)
+    cluster, asked = Cluster(part=part), list[str]()
+
+    async def changes(since: str) -> AsyncGenerator[SourceVersion, None]:
+        asked.append(since)
+        async for version in cluster.changes(since):
+            yield version
+
+    async with publishing(bus, part, layout) as publisher:
+        publisher.take(cluster.listing())
+        publisher.take(cluster.put("a", n=1))
+        publisher.take(cluster.put("a", n=1))
+        checkpoints = publisher.statistics.checkpoints
+        await eventually(lambda: publisher.statistics.checkpoints > checkpoints + 1, "a later checkpoint")
+    async with publishing(bus, part, layout, source="second", changes=changes) as publisher:
+        publisher.take(cluster.listing())
+        publisher.take(cluster.put("a", n=2))
+        await settles(bus, layout, PART, cluster, publisher)
+    assert asked == []
 
 
 @pytest.mark.spec("FW-896")

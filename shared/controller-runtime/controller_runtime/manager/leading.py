@@ -288,11 +288,11 @@ class Term:
         _log.warning("reconciling waits until these parts are confirmed", parts=self.unconfirmed)
 
     def _report_unpublished(self) -> None:
-        """What the history lacks is named by a new epoch; that it lacks something is logged here (FW-450)."""
+        """Log that the history lacks something, which the next publisher publishes (FW-450, FW-896)."""
         for part, publisher in self.publishers.items():
             if publisher.waiting:
                 _log.warning(
-                    "stopped with unpublished versions; the next publisher begins a new epoch",
+                    "stopped with unpublished versions; the next publisher reads them from the API server",
                     part=part,
                     count=publisher.waiting,
                 )

@@ -51,7 +51,9 @@ class MissedVersions:
                     if not lacking or self._count > KEPT_WHILE_AWAY:
                         return
         except (KubeError, ValueError, TimeoutError) as error:
-            _log.info("versions before the list are not available", part=self._part.name, error=str(error))
+            # That of a timeout has no text.
+            cause = str(error) or f"they did not come within {CATCH_UP_SECONDS} s"
+            _log.info("versions before the list are not available", part=self._part.name, error=cause)
 
     def is_whole(self, keys: Collection[Key]) -> bool:
         """Whether the versions of these objects, and of all others that were found, lead up to the list."""

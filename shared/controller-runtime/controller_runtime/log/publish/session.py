@@ -286,9 +286,9 @@ class Session:
         if context.changes is None or checkpoint is None or not checkpoint.resource_version:
             return None
         keys = self._behind()
-        # What the stream lost after it was published, no watch from a later version brings.
-        reached = (intake.source.present.get(key) for key in keys)
-        if not keys or any(one and int(one.resource_version) <= int(checkpoint.resource_version) for one in reached):
+        # Neither what the stream lost after it was published, nor what said nothing new then (FW-446), comes after it.
+        listed = (intake.in_list(key) for key in keys)
+        if not keys or any(one and int(one[1]) <= int(checkpoint.resource_version) for one in listed):
             return None
         missed = MissedVersions(context.part, intake, context.writer.stored)
         await missed.read(context.changes, checkpoint.resource_version, keys)
@@ -296,10 +296,8 @@ class Session:
 
     def _behind(self) -> set[Key]:
         """Objects of which the stream lacks versions."""
-        return {one.key for one in self._find_differences()} | self._missing()
-
-    def _missing(self) -> set[Key]:
-        return self._context.intake.continuity.missing(self._context.writer.stored)
+        missing = self._context.intake.continuity.missing(self._context.writer.stored)
+        return {one.key for one in self._find_differences()} | missing
 
     def _fill(self, missed: MissedVersions) -> None:
         """Queue the versions before the list, so that nothing is missing before those that came after it."""
