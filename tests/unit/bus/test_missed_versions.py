@@ -8,7 +8,7 @@ from support.cache_objects import widgets
 from support.publishing import Cluster
 
 from controller_runtime import Key
-from controller_runtime.log.publish.intake import Intake
+from controller_runtime.log.publish.intake import KEPT_WHILE_AWAY, Intake
 from controller_runtime.log.publish.judgement import StoredVersion
 from controller_runtime.log.publish.missed import MissedVersions
 from controller_runtime.log.publish.source import SourceVersion
@@ -90,3 +90,16 @@ async def test_versions_that_say_nothing_new_of_what_no_service_writes_are_left_
     missed = await read(cluster, intake, held, since)
     assert missed.is_whole({KEY})
     assert numbers(missed) == {"a": [since + 2] if read_only else [since + 1, since + 2]}
+
+
+@pytest.mark.spec("FW-896")
+async def test_more_versions_than_wait_for_a_broker_are_not_taken() -> None:
+    cluster = Cluster()
+    cluster.put("a", n=1)
+    held, since = stored(cluster), cluster.version
+    for number in range(KEPT_WHILE_AWAY + 1):
+        cluster.put("busy", n=number)
+    cluster.put("a", n=2)
+    intake = intake_of(cluster)
+    intake.take(cluster.listing())
+    assert not (await read(cluster, intake, held, since)).is_whole({KEY})
