@@ -5,8 +5,10 @@ import os
 import signal
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import ParseResult
 
 import pytest
+from nats.aio.transport import TcpTransport
 from support.nats import eventually, served_with_tls
 
 from aim_local.nats import NatsServer
@@ -60,6 +62,34 @@ async def test_an_attempt_that_failed_leaves_no_connection() -> None:
             await eventually(lambda: broker.ended >= broker.taken - 1, "all but the last are closed", 1)
         # Else its transport would be left to the garbage collector, within some later test.
         await eventually(lambda: broker.ended == broker.taken, "the last one ends with the client")
+
+
+@pytest.mark.spec("FW-864")
+async def test_an_attempt_that_misses_its_cancellation_ends_with_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`asyncio.wait_for` returns its result in place of a cancellation that comes at the same time."""
+    make, waiting, missed = TcpTransport.connect, asyncio.Event(), False
+
+    async def make_despite(self: TcpTransport, uri: ParseResult, buffer_size: int, connect_timeout: int) -> None:
+        nonlocal missed
+        if broker.taken and not missed:
+            try:
+                waiting.set()
+                await asyncio.sleep(0.5)
+            except asyncio.CancelledError:
+                missed = True
+        await make(self, uri, buffer_size, connect_timeout)
+
+    monkeypatch.setattr(TcpTransport, "connect", make_despite)
+    broker = SilentBroker()
+    server = await asyncio.start_server(broker.serve, HOST, 0)
+    port = server.sockets[0].getsockname()[1]
+    async with server, asyncio.timeout(60):
+        async with connect(BusSettings.of_urls(f"nats://{HOST}:{port}", "test")):
+            await waiting.wait()
+        assert missed
+        left = [one for one in asyncio.all_tasks() if "_attempt_reconnect" in repr(one)]
+        await eventually(lambda: broker.ended == broker.taken, "the client has ended all of them")
+        assert left == []
 
 
 @pytest.mark.spec("FW-864")

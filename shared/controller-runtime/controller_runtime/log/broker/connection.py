@@ -71,11 +71,11 @@ def is_news(record: logging.LogRecord) -> bool:
 
 
 class BrokerClient(Client):
-    """The library's client, but for three things.
+    """The library's client, but for four things.
 
     Of headers it looks at each character of each name, every time. Where a broker offers no TLS it goes on in plain
     text, credentials first, whatever the URL says (FW-587). And to reconnect it waits for the lost broker to close
-    the connection, and leaves those of failed attempts open (FW-864).
+    the connection, and leaves those of failed attempts open (FW-864). And closing it may leave an attempt to reconnect.
 
     Args:
         needs_tls: a CA is named, so TLS is meant.
@@ -93,6 +93,22 @@ class BrokerClient(Client):
         # The transport takes the new connection in place of the former one.
         self._abort_connection()
         await super()._connect_to_server(s)
+
+    async def close(self) -> None:
+        """Close the connection, and end an attempt to reconnect."""
+        await super().close()
+        # The library cancels the attempt once. That is forgotten when it comes as the connection is made, and the
+        # attempt goes on for as long as the process.
+        task = self._reconnection_task
+        # The attempt itself closes the connection when it gives up.
+        if task is asyncio.current_task():
+            return
+        while task is not None and not task.done():
+            task.cancel()
+            await asyncio.wait({task}, timeout=_CONNECT_TIMEOUT)
+        if not self.is_closed:
+            await super().close()
+        self._abort_connection()
 
     def _abort_connection(self) -> None:
         # To close TLS takes an answer, for which asyncio waits 30 s: longer than it takes until another broker leads.
