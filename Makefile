@@ -37,10 +37,13 @@ up: setup
 
 # The longest first, so that no core is left alone with one at the end. Most of them wait most of the time: for a lease, a
 # retry, the end of a process. So there are more workers than cores. End to end: the main job, and its processes killed;
-# make test-e2e has the rest.
+# make test-e2e has the rest. In a new clone the tests are compiled first, once: each worker would compile all of them.
+WAITING := tests/e2e/test_demo_path.py tests/e2e/test_killed_services.py tests/chaos tests/integration tests/controlplane
+COMPILED = $(BIN)/python -m pytest --collect-only -qq $(1) >/dev/null 2>&1
 test: setup
+	@test -d tests/unit/__pycache__ || { $(call COMPILED,tests/unit) & $(call COMPILED,$(WAITING)); wait; }
 	$(LANE) -- --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder \
-	  tests/e2e/test_demo_path.py tests/e2e/test_killed_services.py tests/chaos tests/integration tests/controlplane tests/unit
+	  $(WAITING) tests/unit
 
 # Services whose wall clock is set, by Debian's libfaketime: a small one, and all five of a platform.
 test-clock: setup

@@ -40,7 +40,8 @@ CHECKPOINTS = place("log.publish.checkpoint")
 Checkpoint = getattr(CHECKPOINTS, "Checkpoint", None) or CHECKPOINTS.Marker
 Header, EVENT_TYPES = found("log.wire.messages", "Header"), found("log.wire.messages", "EVENT_TYPES")
 Key, Layout = found("log.wire.part", "Key"), found("log.wire.subjects", "Layout")
-StreamLimits, configs = found("log.broker.streams", "StreamLimits"), found("log.broker.streams", "configs")
+STREAMS = place("log.broker.streams")
+stream_configs = getattr(STREAMS, "stream_configs", None) or STREAMS.configs
 
 
 def reported() -> dict[str, Any]:
@@ -55,7 +56,7 @@ def reported() -> dict[str, Any]:
         "settings": layout.settings("serving", "digest"),
     }
     return {
-        "streams": {one["name"]: one for one in configs(layout, StreamLimits())},
+        "streams": {one["name"]: one for one in stream_configs(layout, STREAMS.StreamLimits())},
         "subjects": subjects,
         "headers": {value: value for name, value in vars(Header).items() if not name.startswith("_")},
         "types": {str(verb): name for verb, name in EVENT_TYPES.items()},

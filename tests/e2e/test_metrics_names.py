@@ -8,7 +8,7 @@ from support.stack import Platform
 
 from aim_domain.metric_catalogue import BY_SERVICE
 from aim_domain.services import SERVICES
-from controller_runtime.telemetry.catalogue import FRAMEWORK
+from controller_runtime.telemetry.catalogue import FRAMEWORK_METRICS
 
 OF_OBJECTS = {"aim_decisions_total", "aim_objects"}
 """Shown once an object had a pass that told a status and its Ready, which those of routing never do."""
@@ -30,11 +30,11 @@ async def test_every_metric_of_the_catalogue_is_shown_and_every_one_shown_is_in_
         for service in SERVICES:
             async with session.get(f"{platform.stack[service].url}/metrics") as answer:
                 shown = families(await answer.text())
-            wanted = {one.name: one for one in (*FRAMEWORK, *BY_SERVICE[service])}
+            wanted = {one.name: one for one in (*FRAMEWORK_METRICS, *BY_SERVICE[service])}
             assert not shown.keys() - wanted.keys(), service
             missing = {one for one in wanted.keys() - shown.keys() if not one.startswith("aim_stream")}
             assert not missing - OF_OBJECTS, service
             for name, (kind, meaning) in shown.items():
                 assert kind == wanted[name].kind, name
-                if wanted[name] in FRAMEWORK:
+                if wanted[name] in FRAMEWORK_METRICS:
                     assert meaning == wanted[name].meaning, name

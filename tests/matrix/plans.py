@@ -25,7 +25,7 @@ from controller_runtime.log.cache.view import CacheView
 from controller_runtime.log.wire.part import published_form
 from controller_runtime.log.wire.version import Entry
 from controller_runtime.manager.effects import FACTS_BY_OWNER
-from controller_runtime.manager.settings import load
+from controller_runtime.manager.settings import load_settings
 from controller_runtime.reconcile.cache_access import Admission, CacheAccess
 from controller_runtime.reconcile.child import Target
 from controller_runtime.reconcile.events import EventWriter
@@ -56,7 +56,7 @@ def settings_of(site: Site) -> Iterator[None]:
 def declared(site: Site) -> tuple[ServiceDefinition, ...]:
     """The declarations of all services, as they run there."""
     with settings_of(site):
-        return tuple(code.definition(load(code.settings, [])) for code in services().values())
+        return tuple(code.definition(load_settings(code.settings, [])) for code in services().values())
 
 
 async def judge(site: Site) -> Judged:

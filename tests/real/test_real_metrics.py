@@ -13,7 +13,7 @@ from aim_local.ports import free_port
 from aim_local.realcluster import RealCluster
 from controller_runtime import JsonObject, KubeClient
 from controller_runtime.kube.config import from_kubeconfig
-from controller_runtime.manager.certificates import CertificateFiles, from_files
+from controller_runtime.manager.certificates import CertificateFiles, tls_from_files
 from controller_runtime.manager.http import HttpServer, metrics_only
 from controller_runtime.manager.scrapers import Scrapers
 from controller_runtime.manager.settings import Address
@@ -49,7 +49,7 @@ async def test_with_the_roles_of_the_chart_a_reader_gets_them_and_nobody_else(
     other = f"Bearer {await token_of(api, namespace, 'other')}"
     certificates = Certificates(tmp_path / "tls")
     certificates.issue("before.example")
-    tls = from_files(CertificateFiles(certificates.folder / "tls.crt", certificates.folder / "tls.key"))
+    tls = tls_from_files(CertificateFiles(certificates.folder / "tls.crt", certificates.folder / "tls.key"))
     connection = await from_kubeconfig(str(real_cluster.kubeconfig_for("serving")))
     port = free_port()
     address = f"127.0.0.1:{port}"

@@ -18,7 +18,7 @@ from aim_local.ports import free_port
 from controller_runtime import KubeClient
 from controller_runtime.kube.config import Connection
 from controller_runtime.kube.transport import TransportSettings
-from controller_runtime.manager.certificates import self_signed
+from controller_runtime.manager.certificates import self_signed_tls
 from controller_runtime.manager.http import HttpServer
 from controller_runtime.manager.settings import Address
 
@@ -97,7 +97,7 @@ async def hosted_console(nats_url: str, connection: Connection, clock: Time) -> 
         mirror(nats_url, at_once=False) as present,
     ):
         server = HttpServer(
-            hosted(present, login_door(kube, [NAME], clocks)), Address("127.0.0.1", port), self_signed()
+            hosted(present, login_door(kube, [NAME], clocks)), Address("127.0.0.1", port), self_signed_tls()
         )
         running = asyncio.ensure_future(server.run())
         try:

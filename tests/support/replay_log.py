@@ -30,7 +30,7 @@ from controller_runtime.log.cache.view import CacheView
 from controller_runtime.log.history.decisions import DecisionRecord
 from controller_runtime.log.history.reader import DecisionFilter, History
 from controller_runtime.log.wire.subjects import Layout
-from controller_runtime.manager.settings import effective, load
+from controller_runtime.manager.settings import effective, load_settings
 from controller_runtime.reconcile.decide import Decision, decide
 from controller_runtime.reconcile.plan import Execution
 from controller_runtime.reconcile.record import Records
@@ -82,7 +82,7 @@ class Log:
     layout: Layout
     source: Source
     fed: Fed
-    settings: JsonObject = field(default_factory=lambda: effective(load(AimSettings, [])))
+    settings: JsonObject = field(default_factory=lambda: effective(load_settings(AimSettings, [])))
 
     async def caught_up(self) -> None:
         await self.source.mark()

@@ -17,8 +17,8 @@ from aim_domain.component_names import ComponentName
 from controller_runtime.testing import NOW
 
 VARIANTS = tuple(variants())
-STRIDE = 1 if os.environ.get("AIM_EXPLORE") == "random" else 13
-"""Of the values of a field each seventh is tried, of the next field those after them; all of them when exploring."""
+STRIDE = 1 if os.environ.get("AIM_EXPLORE") == "random" else 19
+"""Of the values of a field each nineteenth is tried, of the next field those after them; all of them when exploring."""
 ELSEWHERE = re.compile(r"spec\.profile(Overrides)?(\..*)?")
 """Fields of which the object has another way to be served: tests of profiles judge them (PR-011)."""
 OTHERWISE = {

@@ -35,12 +35,12 @@ SERVICES: Final = definitions()
 NAMES: Final = [service.name for service in SERVICES]
 Share: TypeAlias = tuple[int, int]
 SHARES: Final[dict[str, Share]] = {
-    "AIMService": (0, 3),
-    "AIMService by image": (1, 3),
-    PROFILED: (0, 3),
-    "AIMService of its own": (2, 3),
-    SCALED: (2, 5),
-    FAILING: (0, 1) if os.environ.get("AIM_EXPLORE") == "random" else (0, 2),
+    "AIMService": (0, 5),
+    "AIMService by image": (1, 5),
+    PROFILED: (2, 5),
+    "AIMService of its own": (3, 5),
+    SCALED: (4, 7),
+    FAILING: (0, 1) if os.environ.get("AIM_EXPLORE") == "random" else (0, 3),
 }
 """Which of the mutants a variant tries: the objects are mostly the same in all but the last,
 of which every one is tried when exploring (`make chaos`)."""

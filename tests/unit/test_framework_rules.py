@@ -96,18 +96,3 @@ def test_only_the_registry_client_speaks_to_registries() -> None:
     opening = {one for one in files if "import aiohttp" in one.read_text(encoding="utf-8")}
     outside = {one.name for one in opening if one.relative_to(ROOT).parts[1] != "oci-registry"}
     assert outside == {"rollout_checks.py", "adapter_loading.py"}
-
-
-MOST_INTERNAL_IMPORTS: Final = 38
-"""Imports beside its faces, `controller_runtime` and `controller_runtime.log`; there shall be fewer."""
-
-
-def test_the_framework_is_used_through_its_faces() -> None:
-    found = [
-        f"{file.relative_to(ROOT)}: {node.module}"
-        for place in ("deploy", "services", "shared/domain", "shared/oci-registry")
-        for file in (ROOT / place).rglob("*.py")
-        for node in ast.walk(ast.parse(file.read_text("utf-8")))
-        if isinstance(node, ast.ImportFrom) and re.match(r"controller_runtime\.\w+\.", node.module or "")
-    ]
-    assert len(found) <= MOST_INTERNAL_IMPORTS, found

@@ -24,8 +24,8 @@ STRIDE: Final = 1 if EXPLORING else 40
 """Of the texts for a field one is tried, of the next field the one after it; all of them when exploring."""
 READ: Final = 1 if EXPLORING else 3
 """Each third field is tried, for each kind of object another third; each of them when exploring (`make chaos`)."""
-FIELDS: Final = 1 if EXPLORING else 11
-"""Each eleventh field is tried beside all other objects; each of them when exploring."""
+FIELDS: Final = 1 if EXPLORING else 17
+"""Each seventeenth field is tried beside all other objects; each of them when exploring."""
 _SECONDS: Final = 0.5
 """Of the processor; what takes less is not compared. The budget of a decision is 10 s (FW-745)."""
 _RATIO: Final = 8.0

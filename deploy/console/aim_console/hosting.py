@@ -27,11 +27,17 @@ from aim_console.sessions import Sessions, Viewers
 from aim_console.tokens import Tokens
 from controller_runtime import KubeClient, StartError
 from controller_runtime.log import BusError
-from controller_runtime.manager.certificates import CertificateFiles, from_files, self_signed
-from controller_runtime.manager.http import HttpServer
-from controller_runtime.manager.scrapers import SUBJECT_ACCESS_REVIEW, TOKEN_REVIEW
-from controller_runtime.manager.settings import Address, address_of
-from controller_runtime.telemetry import logs
+from controller_runtime.manager import (
+    SUBJECT_ACCESS_REVIEW,
+    TOKEN_REVIEW,
+    Address,
+    CertificateFiles,
+    HttpServer,
+    listen_address,
+    self_signed_tls,
+    tls_from_files,
+)
+from controller_runtime.telemetry import configure_logs
 
 _SERVICE: Final = "console"
 _MANAGER: Final = "aim-console"
@@ -76,7 +82,7 @@ class Site:
         if any("*" in one for one in self.names):
             raise TargetError("--host: one name each, without a star")
         try:
-            found = address_of(self.listen)
+            found = listen_address(self.listen)
         except ValueError:
             found = None
         if found is None:
@@ -91,8 +97,8 @@ class Site:
         """
         folder = self.certificates
         if folder is None:
-            return self_signed()
-        return from_files(CertificateFiles(folder / "tls.crt", folder / "tls.key", "--cert-path"))
+            return self_signed_tls()
+        return tls_from_files(CertificateFiles(folder / "tls.crt", folder / "tls.key", "--cert-path"))
 
 
 async def host_pages(where: Where, nats_url: str, site: Site) -> None:
@@ -103,7 +109,7 @@ async def host_pages(where: Where, nats_url: str, site: Site) -> None:
         UnreachableError: it cannot be had, the certificate or the broker's credentials cannot be used, or there is no
             way to the cluster.
     """
-    logs.configure("info", "json", _SERVICE)
+    configure_logs("info", "json", _SERVICE)
     address, stop = site.address, asyncio.Event()
     # Process 1 of a container is not ended by a signal that it does not ask for.
     for one in (signal.SIGTERM, signal.SIGINT):

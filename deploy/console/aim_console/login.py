@@ -20,7 +20,7 @@ from aim_console.sessions import Sessions, User, Viewers
 from aim_console.templating import render
 from aim_console.tokens import Tokens, TooManyTokensError, UnaskedError, UnknownTokenError
 from controller_runtime import KubeClient
-from controller_runtime.manager.scrapers import bearer
+from controller_runtime.manager import bearer_token
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 POLICY: Final = (
@@ -173,7 +173,7 @@ class LoginDoor:
 
     async def admit(self, request: Request) -> Viewer | Response:
         """See `Door`; a token that a proxy sends goes before the cookie of a session."""
-        by_token = bool(bearer(request.headers.get("authorization", "")))
+        by_token = bool(bearer_token(request.headers.get("authorization", "")))
         found = await self._who(request)
         if isinstance(found, LoginRefusal):
             return PlainTextResponse(found.why, found.status, {**HEADERS, **found.headers})
@@ -189,7 +189,7 @@ class LoginDoor:
             )
 
         def client() -> KubeClient:
-            own = bearer(request.headers.get("authorization", ""))
+            own = bearer_token(request.headers.get("authorization", ""))
             token = own or self.sessions.token(request.cookies.get(_cookie(request), ""))
             if token is None:
                 raise UnreachableError("your session has ended; log in again")
@@ -200,7 +200,7 @@ class LoginDoor:
         return Viewer(self.viewers.access(found), client, person, "" if by_token else found.name, is_still_in)
 
     async def _who(self, request: Request) -> User | LoginRefusal | None:
-        token = bearer(request.headers.get("authorization", ""))
+        token = bearer_token(request.headers.get("authorization", ""))
         if token:
             return await self._user_of(token, request)
         try:

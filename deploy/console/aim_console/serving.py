@@ -19,7 +19,7 @@ from aim_console.mirror import Mirror, mirror, wait_ended
 from aim_domain.kind_names import NAMESPACE
 from controller_runtime import Kind, Resource
 from controller_runtime.log import FACTS_PART, STREAM_NOT_FOUND, BusApiError
-from controller_runtime.manager.http import InProcessServer
+from controller_runtime.manager import InProcessServer
 
 HOST: Final = "127.0.0.1"
 _REVIEW: Final = Kind(

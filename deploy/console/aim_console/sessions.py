@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from aim_cli.cluster.refs import JsonObject
 from aim_console.access import REMEMBERED_SECONDS, Access, Review
-from controller_runtime.manager.scrapers import SUBJECT_ACCESS_REVIEW, TOKEN_REVIEW
+from controller_runtime.manager import SUBJECT_ACCESS_REVIEW, TOKEN_REVIEW
 
 REVIEWS: Final = (TOKEN_REVIEW, SUBJECT_ACCESS_REVIEW)
 """What the console creates at the API server, and all that it does there."""

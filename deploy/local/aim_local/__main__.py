@@ -19,7 +19,7 @@ from aim_local.processes import end_with_parent
 from aim_local.stack import ClusterKind, StackError, StackSettings
 from aim_local.up import up
 from controller_runtime import KubeError
-from controller_runtime.telemetry import tracing
+from controller_runtime.telemetry import exporting
 
 _ROOT: Final = Path(__file__).parents[3]
 _INTERRUPTED: Final = 130
@@ -58,7 +58,7 @@ def run_demo(
     console = Console()
     _end_with(parent)
     try:
-        with tracing.exporting("demo"):
+        with exporting("demo"):
             asyncio.run(_interruptible(demo(DemoSettings(stack, timeout, stays), console)))
     except (DemoError, NodeError, StackError, KubeError) as error:
         console.print(f"\nThe demo failed: {error}", highlight=False, markup=False, soft_wrap=True)

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from controller_runtime import dumps
-from controller_runtime.manager.http import InProcessServer
+from controller_runtime.manager import InProcessServer
 
 HOST: Final = "127.0.0.1"
 JSON: Final = "application/json"

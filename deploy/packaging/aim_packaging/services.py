@@ -2,9 +2,9 @@
 
 from aim_cli.services import services
 from controller_runtime import ServiceDefinition
-from controller_runtime.manager.settings import load
+from controller_runtime.manager import load_settings
 
 
 def definitions() -> tuple[ServiceDefinition, ...]:
     """What each service declares, in the order in which they are documented."""
-    return tuple(code.definition(load(code.settings, [])) for code in services().values())
+    return tuple(code.definition(load_settings(code.settings, [])) for code in services().values())

@@ -25,7 +25,7 @@ from aim_packaging.pod_values import Secrets as PullSecrets
 from controller_runtime import MOST_SHARDS
 from controller_runtime.duration import UNSIGNED_PATTERN
 from controller_runtime.log import BROKER_URLS
-from controller_runtime.telemetry.logs import LogFormat, LogLevel
+from controller_runtime.telemetry import LogFormat, LogLevel
 
 Share = Annotated[float, Field(ge=0, le=1)]
 ShareText = Annotated[str, Field(pattern=r"^(0|1|0?\.[0-9]+|0\.|1\.0*)$")]

@@ -1,5 +1,7 @@
 # What of this distribution others may rely on, beside the modules `core` and `kinds`. The names are loaded when they
 # are first used.
+
+__version__: str
 from .api.base import ApiModel as ApiModel
 from .api.base import FreeJson as FreeJson
 from .api.base import FreeObject as FreeObject
@@ -27,6 +29,7 @@ from .api.meta import ObjectKey as ObjectKey
 from .api.meta import ObjectMeta as ObjectMeta
 from .api.meta import OwnerReference as OwnerReference
 from .api.meta import Resource as Resource
+from .api.meta import ResourceT as ResourceT
 from .api.meta import find_condition as find_condition
 from .api.meta import ready_words as ready_words
 from .api.schema import DEFAULTED as DEFAULTED
@@ -112,6 +115,7 @@ from .reconcile.conditions import ParentCondition as ParentCondition
 from .reconcile.conditions import State as State
 from .reconcile.conditions import condition as condition
 from .reconcile.conditions import condition_json as condition_json
+from .reconcile.conditions import condition_type as condition_type
 from .reconcile.conditions import downstream as downstream
 from .reconcile.conditions import events_of as events_of
 from .reconcile.conditions import settle as settle
@@ -167,5 +171,3 @@ from .shard import noted_count as noted_count
 from .shard import shards as shards
 from .telemetry.catalogue import Readings as Readings
 from .telemetry.catalogue import Total as Total
-
-__version__: str

@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Final
 
-from controller_runtime.reconcile.conditions import condition_type
+from controller_runtime import condition_type
 
 
 class ComponentName(StrEnum):

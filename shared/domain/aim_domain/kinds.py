@@ -19,7 +19,7 @@ from aim_domain.api.service import AIMService
 from aim_domain.api.service_template import AIMClusterServiceTemplate, AIMServiceTemplate
 from aim_domain.api.template_cache import AIMTemplateCache
 from controller_runtime import Kind as Kind
-from controller_runtime.api.meta import ResourceT
+from controller_runtime import ResourceT
 from controller_runtime.kinds import CONFIG_MAP as CONFIG_MAP
 from controller_runtime.kinds import EVENT as EVENT
 from controller_runtime.kinds import HORIZONTAL_POD_AUTOSCALER as HORIZONTAL_POD_AUTOSCALER

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from controller_runtime import Readings
-from controller_runtime.telemetry.catalogue import FRAMEWORK, Metric, MetricKind
+from controller_runtime.telemetry import FRAMEWORK_METRICS, Metric, MetricKind
 from oci_registry import RegistryClient
 
 _C, _G, _S = MetricKind.COUNTER, MetricKind.GAUGE, MetricKind.SUMMARY
@@ -38,7 +38,7 @@ BY_SERVICE: Final[Mapping[str, tuple[Metric, ...]]] = {
     "routing": (),
 }
 
-ALL: Final = tuple({one.name: one for some in (FRAMEWORK, *BY_SERVICE.values()) for one in some}.values())
+ALL: Final = tuple({one.name: one for some in (FRAMEWORK_METRICS, *BY_SERVICE.values()) for one in some}.values())
 
 
 def registry_readings(client: RegistryClient) -> Readings:

@@ -34,7 +34,7 @@ from aim_local.nats import NatsServer
 from aim_local.ports import free_port
 from aim_local.processes import dying_with_parent, stop_process
 from controller_runtime.kube.config import Connection, NoCredentials
-from controller_runtime.manager.certificates import self_signed
+from controller_runtime.manager.certificates import self_signed_tls
 from controller_runtime.manager.http import HttpServer
 from controller_runtime.manager.settings import Address
 
@@ -332,7 +332,7 @@ async def test_it_ends_with_its_server_and_with_what_it_knows_so_that_it_is_star
     @asynccontextmanager
     async def parts(broker_url: str) -> AsyncIterator[tuple[HttpServer, Mirror, asyncio.Future[None]]]:
         async with mirror(broker_url) as present:
-            server = HttpServer(Starlette(), Address("127.0.0.1", free_port()), self_signed())
+            server = HttpServer(Starlette(), Address("127.0.0.1", free_port()), self_signed_tls())
             serving = asyncio.ensure_future(serve_until(stop, server, present))
             yield server, present, serving
 

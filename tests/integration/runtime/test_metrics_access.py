@@ -17,7 +17,7 @@ from aim_local.ports import free_port
 from controller_runtime import KubeClient
 from controller_runtime.kube.config import Connection, NoCredentials
 from controller_runtime.kube.transport import TransportSettings
-from controller_runtime.manager.certificates import CertificateFiles, from_files, self_signed
+from controller_runtime.manager.certificates import CertificateFiles, self_signed_tls, tls_from_files
 from controller_runtime.manager.http import HttpServer, metrics_only
 from controller_runtime.manager.scrapers import ALLOWED_SECONDS, OUTAGE_SECONDS, REFUSED_SECONDS, Scrapers
 from controller_runtime.manager.settings import Address
@@ -63,7 +63,7 @@ async def test_only_who_the_api_server_knows_and_allows_gets_them_and_answers_ar
     await allow_to_read(api, "default", "prometheus")
     allowed = f"Bearer {await planted_token(api, 'default', 'prometheus')}"
     other = f"Bearer {await planted_token(api, 'default', 'other')}"
-    async with serving(controlplane.url, self_signed(), clock) as address:
+    async with serving(controlplane.url, self_signed_tls(), clock) as address:
 
         async def answer(authorization: str) -> int:
             return (await scrape(address, anybody(), authorization))[0]
@@ -92,7 +92,7 @@ async def test_only_who_the_api_server_knows_and_allows_gets_them_and_answers_ar
 async def test_many_clients_with_one_token_are_asked_for_once(controlplane: ControlPlane, api: RawApi) -> None:
     await allow_to_read(api, "default", "prometheus")
     allowed = f"Bearer {await planted_token(api, 'default', 'prometheus')}"
-    async with serving(controlplane.url, self_signed(), Time()) as address:
+    async with serving(controlplane.url, self_signed_tls(), Time()) as address:
         answers = await asyncio.gather(*(scrape(address, anybody(), allowed) for _ in range(8)))
     assert {status for status, _ in answers} == {200}
     assert reviews(controlplane) <= 4, "two at a time"
@@ -105,7 +105,7 @@ async def test_while_the_api_server_is_away_who_was_allowed_still_is_for_a_while
     clock = Time()
     await allow_to_read(api, "default", "prometheus")
     allowed = f"Bearer {await planted_token(api, 'default', 'prometheus')}"
-    async with serving(controlplane.url, self_signed(), clock) as address:
+    async with serving(controlplane.url, self_signed_tls(), clock) as address:
         assert (await scrape(address, anybody(), allowed))[0] == 200
         await controlplane.__aexit__(None, None, None)
         try:
@@ -124,10 +124,10 @@ async def test_a_changed_certificate_is_shown_to_the_next_connection_and_a_broke
 ) -> None:
     files = CertificateFiles(tmp_path / "c/tls.crt", tmp_path / "c/tls.key")
     with pytest.raises(StartError, match="--metrics-cert-path"):
-        from_files(files)
+        tls_from_files(files)
     certificates = Certificates(tmp_path / "c")
     certificates.issue("first.example")
-    async with serving(controlplane.url, from_files(files), Time()) as address:
+    async with serving(controlplane.url, tls_from_files(files), Time()) as address:
         assert (await scrape(address, certificates.client, name="first.example"))[0] == 401
         certificates.issue("second.example")
         assert (await scrape(address, certificates.client, name="second.example"))[0] == 401
@@ -141,7 +141,7 @@ async def test_a_changed_certificate_is_shown_to_the_next_connection_and_a_broke
 
 @pytest.mark.spec("FW-347", "FW-559")
 async def test_neither_http_2_nor_plain_http(controlplane: ControlPlane) -> None:
-    async with serving(controlplane.url, self_signed(), Time()) as address:
+    async with serving(controlplane.url, self_signed_tls(), Time()) as address:
         host, port = address.split(":")
         client = anybody()
         client.set_alpn_protocols(["h2", "http/1.1"])

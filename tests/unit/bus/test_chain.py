@@ -18,7 +18,7 @@ from controller_runtime.log.history.versions import (
     as_of,
     chained,
     fact_at,
-    find,
+    find_version,
     state_at,
 )
 from controller_runtime.log.wire.messages import Verb
@@ -89,12 +89,12 @@ def test_holes(
 
 def test_a_version_is_found_by_sequence_and_epoch_or_by_uid_and_version() -> None:
     versions = [version(4, 0), version(4, 0, epoch="e2"), version(7, 4, epoch="e2")]
-    assert find(versions, Version("u", "40", 4, "e1")) is versions[0]
-    assert find(versions, Version("u", "40", 4, "e2")) is versions[1]
-    assert find(versions, Version("u", "70", None, "e1")) is versions[2]
-    assert find(versions, Version("", "", 7, "e2")) is versions[2]
-    assert find(versions, Version("u", "70", 7, "e1")) is None
-    assert find(versions, Version("", "", None, "e2")) is None
+    assert find_version(versions, Version("u", "40", 4, "e1")) is versions[0]
+    assert find_version(versions, Version("u", "40", 4, "e2")) is versions[1]
+    assert find_version(versions, Version("u", "70", None, "e1")) is versions[2]
+    assert find_version(versions, Version("", "", 7, "e2")) is versions[2]
+    assert find_version(versions, Version("u", "70", 7, "e1")) is None
+    assert find_version(versions, Version("", "", None, "e2")) is None
 
 
 def known(state: StateAt) -> tuple[Knowledge, int | None, Hole | None]:
@@ -264,7 +264,7 @@ def test_a_version_that_the_history_was_spared_is_the_one_before_under_its_own_n
     wanted: Version, found: tuple[int, str] | None
 ) -> None:
     versions = chained([version(4, 0), version(6, 4), version(8, 7), version(9, 8)], None)
-    reported = find(versions, wanted)
+    reported = find_version(versions, wanted)
     assert (None if reported is None else (reported.sequence, reported.state.resource_version)) == found
     if reported is not None and reported.state.resource_version == "55":
         assert reported.state.json() == {"metadata": {"resourceVersion": "55"}}
@@ -285,7 +285,7 @@ def test_a_version_that_the_history_was_spared_is_the_one_before_under_its_own_n
 def test_what_the_history_was_spared_is_found_although_the_next_version_begins_an_epoch(
     wanted: Version, previous: int, found: int | None
 ) -> None:
-    reported = find(chained([version(4, 0), version(9, previous, epoch="e2")], None), wanted)
+    reported = find_version(chained([version(4, 0), version(9, previous, epoch="e2")], None), wanted)
     assert (None if reported is None else reported.sequence) == found
 
 

@@ -8,9 +8,9 @@ from controller_runtime.log.broker.streams import (
     StreamFault,
     StreamLimits,
     decisions_config,
-    fault_of,
     history_config,
     state_config,
+    stream_fault,
 )
 from controller_runtime.log.wire.subjects import Layout
 
@@ -29,7 +29,7 @@ OF_SERVER: JsonObject = {
 
 
 def found(changed: JsonObject, wanted: JsonObject = STATE) -> StreamFault | None:
-    return fault_of({**wanted, **OF_SERVER, **changed}, wanted, ("num_replicas",))
+    return stream_fault({**wanted, **OF_SERVER, **changed}, wanted, ("num_replicas",))
 
 
 def fault(changed: JsonObject, wanted: JsonObject = STATE) -> StreamFault:
@@ -45,7 +45,7 @@ def test_what_a_server_adds_and_an_operator_chooses_is_no_fault(wanted: JsonObje
     chosen = {"description": "x", "placement": {"tags": ["ssd"]}, "compression": "s2", "metadata": {}, "first_seq": 9}
     assert found({**chosen, "num_replicas": 3, "persist_mode": "default"}, wanted) is None
     without = {key: value for key, value in wanted.items() if value not in (False, 0, -1)}
-    assert fault_of(without, wanted) is None, "a server may leave out what is false, zero or without a limit"
+    assert stream_fault(without, wanted) is None, "a server may leave out what is false, zero or without a limit"
 
 
 @pytest.mark.spec("FW-767")
@@ -125,4 +125,4 @@ def test_what_the_broker_never_changes_back_is_left_out_of_the_repair() -> None:
 
 @pytest.mark.spec("FW-448", "FW-767")
 def test_limits_are_left_to_the_one_who_chooses_them() -> None:
-    assert fault_of({**HISTORY, "max_age": 1, "max_bytes": 2, "num_replicas": 3}, HISTORY, LIMITS) is None
+    assert stream_fault({**HISTORY, "max_age": 1, "max_bytes": 2, "num_replicas": 3}, HISTORY, LIMITS) is None

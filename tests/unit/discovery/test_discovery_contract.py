@@ -21,7 +21,7 @@ from aim_domain import labels
 from aim_domain.kinds import AIM_SERVICE_TEMPLATE
 from aim_domain.parts import CLUSTER_MODELS, CLUSTER_TEMPLATES, MODELS, TEMPLATES
 from controller_runtime import JsonObject
-from controller_runtime.manager.settings import load
+from controller_runtime.manager.settings import load_settings
 
 OWN = (MODELS, CLUSTER_MODELS, TEMPLATES, CLUSTER_TEMPLATES)
 
@@ -95,19 +95,19 @@ def test_the_operator_namespace_has_one_name(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr("controller_runtime.manager.settings._NAMESPACE_FILE", mounted)
     monkeypatch.delenv("AIM_SYSTEM_NAMESPACE", raising=False)
     monkeypatch.setenv("AIM_OPERATOR_NAMESPACE", "kaiwo-system")
-    assert load(DiscoverySettings, []).system_namespace == "aim-system"
+    assert load_settings(DiscoverySettings, []).system_namespace == "aim-system"
     mounted.write_text("of-the-pod\n")
-    assert load(DiscoverySettings, []).system_namespace == "of-the-pod"
+    assert load_settings(DiscoverySettings, []).system_namespace == "of-the-pod"
     monkeypatch.setenv("AIM_SYSTEM_NAMESPACE", "aim")
     monkeypatch.setenv("AIM_POD_NAME", "discovery-0")
-    settings = load(DiscoverySettings, [])
+    settings = load_settings(DiscoverySettings, [])
     assert (settings.system_namespace, settings.pod_name) == ("aim", "discovery-0")
     assert labels.KSERVE_INFERENCE_SERVICE == "serving.kserve.io/inferenceservice"
 
 
 @pytest.mark.spec("DI-370", "DI-366", "DI-309")
 def test_defaults_of_the_settings() -> None:
-    settings = load(DiscoverySettings, [])
+    settings = load_settings(DiscoverySettings, [])
     assert settings.inspection_timeout == 30
     assert (settings.extraction_retry_initial, settings.extraction_retry_max) == (10, 600)
     assert (settings.discovery_job_deadline, settings.max_discovery_jobs) == (3600, 10)
@@ -115,7 +115,7 @@ def test_defaults_of_the_settings() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AIM_MAX_DISCOVERY_JOBS", "3")
         patch.setenv("AIM_DISCOVERY_JOB_DEADLINE", "10m")
-        changed = load(DiscoverySettings, [])
+        changed = load_settings(DiscoverySettings, [])
     cluster = discovery_cluster(model(), template(), **changed.model_dump(include={"discovery_job_deadline"}))
     (child,) = cluster.run(TEMPLATES, "tpl").children
     assert child.body["spec"]["activeDeadlineSeconds"] == 600

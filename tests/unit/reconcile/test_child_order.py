@@ -6,7 +6,7 @@ import pytest
 
 from aim_domain import kinds
 from controller_runtime import Child, Part, WriteMode
-from controller_runtime.reconcile.child import in_order
+from controller_runtime.reconcile.child import children_in_order
 
 CONFIG_MAPS = Part("configmaps", kinds.CONFIG_MAP)
 CLAIMS = Part("claims", kinds.PERSISTENT_VOLUME_CLAIM)
@@ -19,7 +19,7 @@ def child(part: Part[Any], name: str, mode: WriteMode = WriteMode.APPLY, namespa
 
 
 def names(*children: Child) -> list[str]:
-    return [f"{one.part.kind.kind}/{one.name}" for one in in_order(children)]
+    return [f"{one.part.kind.kind}/{one.name}" for one in children_in_order(children)]
 
 
 @pytest.mark.spec("FW-204", "DI-056")

@@ -10,8 +10,8 @@ from controller_runtime import Category, Child, JsonObject, Part, WriteMode
 from controller_runtime.reconcile.child import (
     Target,
     applied_hash,
+    children_in_order,
     foreign_owner,
-    in_order,
     is_subset,
     needs_apply,
     refers_to,
@@ -183,7 +183,7 @@ def test_a_child_of_somebody_else_is_not_taken_over() -> None:
 def test_order_and_references_of_children() -> None:
     job = Child(JOBS, make(kinds.JOB, "j", spec={"volume": {"configMap": {"name": "c"}}}), mode=WriteMode.CREATE)
     b, a = Child(CONFIG_MAPS, config_map("b")), Child(CONFIG_MAPS, config_map("a"))
-    assert [child.name for child in in_order([job, b, a])] == ["a", "b", "j"]
+    assert [child.name for child in children_in_order([job, b, a])] == ["a", "b", "j"]
     assert refers_to(job, Child(CONFIG_MAPS, config_map("c")))
     assert not refers_to(job, a)
     assert not refers_to(a, job)

@@ -12,7 +12,7 @@ from controller_runtime.log.cache.view import CacheView
 from controller_runtime.log.history.decisions import LISTED, DecisionRecord, RecordedFailure
 from controller_runtime.log.history.versions import Chain
 from controller_runtime.log.wire.messages import Verb
-from controller_runtime.replay.past import NotLoadedError, Past, objects_of
+from controller_runtime.replay.past import NotLoadedError, Past, objects_read
 from controller_runtime.replay.view import ReplayView
 
 A, B = Key("ns", "a"), Key("ns", "b")
@@ -129,7 +129,7 @@ def test_own_writes_that_were_not_on_the_bus_yet_are_part_of_that_moment(
     past = past_with(
         part, {A: Chain(versions), B: Chain((logged(entry_of(part, widget("b", "u2", 4, labels=RED), 2)),))}
     )
-    assert list(objects_of(record)) == [(part.name, A)]
+    assert list(objects_read(record)) == [(part.name, A)]
     replay = ReplayView(record, past)
     assert look(replay, part, index) == answers
     assert replay.holes == []

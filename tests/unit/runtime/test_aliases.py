@@ -3,7 +3,7 @@
 import pytest
 
 from aim_domain import AimSettings
-from controller_runtime.manager.settings import load, translated
+from controller_runtime.manager.settings import load_settings, translated
 
 
 @pytest.mark.spec("FW-280")
@@ -26,7 +26,7 @@ def test_aliases(given: list[str], meant: list[str]) -> None:
 
 @pytest.mark.spec("FW-280")
 def test_they_reach_the_settings() -> None:
-    settings = load(
+    settings = load_settings(
         AimSettings, ["--zap-devel", "--zap-stacktrace-level", "panic", "--health-probe-bind-address", ":9090"]
     )
     assert (settings.log_level, settings.log_format) == ("debug", "console")

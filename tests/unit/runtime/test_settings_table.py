@@ -11,7 +11,7 @@ from aim_discovery.settings import DiscoverySettings
 from aim_domain import AimSettings, DivisibleSettings
 from aim_model_sync.settings import ModelSyncSettings
 from aim_serving.service import ServingSettings
-from controller_runtime.manager.settings import load, unknown_variables
+from controller_runtime.manager.settings import load_settings, unknown_variables
 
 SPEC: Final = Path(__file__).parents[3] / "docs/spec/framework.md"
 SERVICES: Final[dict[str, type[AimSettings]]] = {
@@ -66,7 +66,7 @@ def test_registry_access_is_set_like_everything_else() -> None:
         patch.setenv("AIM_DOCKER_REGISTRY_URL", "http://127.0.0.1:5000/")
         assert unknown_variables(ModelSyncSettings) == []
         assert "AIM_REGISTRY_CONFIG" in unknown_variables(ArtifactsSettings)
-        settings = load(DiscoverySettings, ["--registry-max-connections", "3", "--inspection-timeout", "5s"])
+        settings = load_settings(DiscoverySettings, ["--registry-max-connections", "3", "--inspection-timeout", "5s"])
     assert settings.registry_connect_timeout == 90
     assert settings.registry_realm_allowlist == ("a.example", "b.example")
     assert settings.registry_config is None
@@ -85,7 +85,7 @@ def test_unusable_registry_settings_are_refused(name: str, value: str, capsys: p
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(name, value)
         with pytest.raises(SystemExit):
-            load(ModelSyncSettings, [])
+            load_settings(ModelSyncSettings, [])
     assert name in capsys.readouterr().err
 
 
@@ -93,4 +93,4 @@ def test_unusable_registry_settings_are_refused(name: str, value: str, capsys: p
 @pytest.mark.parametrize("settings", [DiscoverySettings, ModelSyncSettings])
 def test_unknown_flags_are_refused_by_every_service(settings: type[AimSettings]) -> None:
     with pytest.raises(SystemExit):
-        load(settings, ["--registry-typo", "1"])
+        load_settings(settings, ["--registry-typo", "1"])

@@ -47,7 +47,7 @@ def test_a_trace_that_is_not_sampled_goes_on_unchanged(spans: InMemorySpanExport
         stamped = tracing.current_traceparent()
         tracing.request_ended("apply tinies", "PATCH", "/apis", 200, 0.1)
     assert tracing.past("wait", parent, 0.0) == parent
-    tracing.root("apply Tiny", parent, 0.0, {})
+    tracing.root_span("apply Tiny", parent, 0.0, {})
     assert stamped == f"{PARENT[:-2]}00"
     assert spans.get_finished_spans() == ()
 
@@ -76,7 +76,7 @@ def test_a_share_of_the_traces_is_sampled_and_everybody_picks_the_same(monkeypat
 @pytest.mark.spec("FW-571")
 def test_the_root_has_the_ids_that_follow_from_the_object(spans: InMemorySpanExporter) -> None:
     reported = trace_of({"metadata": {"uid": "u1", "generation": 1}})
-    tracing.root("apply Tiny", reported, 12.5, {"k8s.object.kind": "Tiny"})
+    tracing.root_span("apply Tiny", reported, 12.5, {"k8s.object.kind": "Tiny"})
     with tracing.span("reconcile tiny", reported):
         pass
     root, child = spans.get_finished_spans()
@@ -111,7 +111,7 @@ def test_a_request_is_a_span_of_whoever_makes_it(spans: InMemorySpanExporter, co
 @pytest.mark.spec("FW-128")
 def test_a_log_line_is_json_with_the_ids_of_its_trace(capsys: pytest.CaptureFixture[str]) -> None:
     usual = structlog.get_config()
-    logs.configure("info", "json", "tiny")
+    logs.configure_logs("info", "json", "tiny")
     try:
         with tracing.span("reconcile tiny", PARENT):
             structlog.get_logger().info("hello", name="qwen")
@@ -133,7 +133,7 @@ def test_lines_from_a_severity_on_tell_where_they_were_written(
     capsys: pytest.CaptureFixture[str], least: logs.StackLevel, reported: list[str]
 ) -> None:
     usual = structlog.get_config()
-    logs.configure("info", "json", "tiny", least)
+    logs.configure_logs("info", "json", "tiny", least)
     try:
         log = structlog.get_logger()
         log.info("hello")
@@ -215,7 +215,7 @@ def test_silence_lasts_until_the_first_answer() -> None:
 
 def test_expected_failures_are_reported_once_and_without_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
     usual = structlog.get_config()
-    logs.configure("info", "json", "tiny")
+    logs.configure_logs("info", "json", "tiny")
     try:
         nested = ExceptionGroup("", [StartError("port taken"), ExceptionGroup("", [StartError("port taken")])])
         assert len(list(leaves(nested))) == 2

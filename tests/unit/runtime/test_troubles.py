@@ -19,10 +19,10 @@ from controller_runtime.log.broker.address import (
 from controller_runtime.log.broker.connection import ConnectionState, ConnectionStatistics
 from controller_runtime.log.broker.streams import StreamFault
 from controller_runtime.manager.causes import REMEDIES, Cause
-from controller_runtime.manager.settings import Settings, load
+from controller_runtime.manager.settings import Settings, load_settings
 from controller_runtime.manager.troubles import (
     StartError,
-    of_broker,
+    broker_troubles,
     of_end,
     of_refusals,
     of_stream,
@@ -74,7 +74,7 @@ def broker(
     ids=lambda one: one.value if isinstance(one, Cause) else "",
 )
 def test_what_is_wrong_with_the_broker_is_one_line(now: ConnectionStatistics, cause: Cause, named: str) -> None:
-    (trouble,) = of_broker(now)
+    (trouble,) = broker_troubles(now)
     assert trouble.cause is cause
     assert named in trouble.line
     assert "nats://nats:4222" in trouble.line
@@ -83,8 +83,8 @@ def test_what_is_wrong_with_the_broker_is_one_line(now: ConnectionStatistics, ca
 
 @pytest.mark.spec("FW-583")
 def test_a_broker_that_is_well_or_was_not_asked_yet_is_no_trouble() -> None:
-    assert list(of_broker(broker())) == []
-    assert list(of_broker(broker(ConnectionState.CONNECTING))) == []
+    assert list(broker_troubles(broker())) == []
+    assert list(broker_troubles(broker(ConnectionState.CONNECTING))) == []
 
 
 def forbidden(verb: str, resource: str, group: str, where: str, user: str = WHO) -> ApiError:
@@ -260,7 +260,7 @@ def test_what_is_no_url_of_a_broker_ends_the_process_and_shows_no_credentials(
 ) -> None:
     monkeypatch.setenv("CONTROLLER_NATS_URL", text.replace("nats://a", "nats://u:s3cret@a") or " ")
     with pytest.raises(SystemExit) as ended:
-        load(Settings, [])
+        load_settings(Settings, [])
     assert ended.value.code == 2
     reported = capsys.readouterr().err
     assert "CONTROLLER_NATS_URL" in reported

@@ -19,8 +19,7 @@ from aim_cli.errors import TargetError, UnreachableError
 from aim_domain.kind_names import KindName
 from controller_runtime import ApiError, KubeError, environment_proxy, load_connection, object_path
 from controller_runtime.kind_names import collection_path
-from controller_runtime.kube.config import Connection
-from controller_runtime.kube.errors import api_error
+from controller_runtime.kube import Connection, api_error
 
 T = TypeVar("T")
 

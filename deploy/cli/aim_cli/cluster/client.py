@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from aim_cli.cluster.refs import describe_error
 from aim_cli.errors import UnreachableError
 from controller_runtime import KubeClient, KubeError, load_connection
-from controller_runtime.kube.config import ConfigError
+from controller_runtime.kube import ConfigError
 
 
 @asynccontextmanager

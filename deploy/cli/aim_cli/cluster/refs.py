@@ -25,7 +25,7 @@ from aim_domain.kind_names import (
     KindName,
 )
 from controller_runtime import ApiError, KubeError
-from controller_runtime.kube.errors import ApiConnectionError
+from controller_runtime.kube import ApiConnectionError
 
 KNOWN: Final = (
     *OWN,

@@ -38,7 +38,7 @@ class Where:
         if self.namespace is not None:
             return self.namespace
         # Who names it needs no file.
-        from controller_runtime.kube.config import ConfigError, default_namespace  # noqa: PLC0415
+        from controller_runtime.kube import ConfigError, default_namespace  # noqa: PLC0415
 
         try:
             return default_namespace(self.kubeconfig, self.context)

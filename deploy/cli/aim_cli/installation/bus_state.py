@@ -24,11 +24,13 @@ from controller_runtime.log import (
     History,
     StreamFault,
     StreamLimits,
+    chosen_limits,
     decode_checkpoint,
     epoch_time,
     last_message,
+    stream_configs,
+    stream_fault,
 )
-from controller_runtime.log.broker.streams import chosen_limits, configs, fault_of
 
 STALE: Final = 3 * CHECKPOINT_INTERVAL
 """Seconds after which a checkpoint is late: two of them were left out."""
@@ -105,7 +107,7 @@ async def bus_state(nats_url: str, *, holes: bool = False) -> BusState:
 
 async def stream_states(connection: BusConnection) -> list[StreamState]:
     """How full each stream is; a few requests, however many messages there are."""
-    return [await _stream(connection, wanted) for wanted in configs(layout(), StreamLimits())]
+    return [await _stream(connection, wanted) for wanted in stream_configs(layout(), StreamLimits())]
 
 
 async def _stream(connection: BusConnection, wanted: JsonObject) -> StreamState:
@@ -121,7 +123,7 @@ async def _stream(connection: BusConnection, wanted: JsonObject) -> StreamState:
     config = info["config"]
     limit, replicas = int(config.get("max_bytes") or -1), int(config.get("num_replicas") or 1)
     # Of the limits the command does not know what the services were given.
-    fault = fault_of(config, wanted, chosen_limits(name, layout()))
+    fault = stream_fault(config, wanted, chosen_limits(name, layout()))
     return StreamState(name, Contents.of(info), limit, replicas, lag, fault)
 
 

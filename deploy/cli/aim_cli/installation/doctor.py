@@ -31,7 +31,7 @@ from aim_domain.kind_names import (
 )
 from aim_domain.services import SERVICES
 from controller_runtime import ApiError
-from controller_runtime.manager.causes import REMEDIES, Cause, to_define
+from controller_runtime.manager import REMEDIES, Cause, to_define
 
 _OLDEST: Final = (1, 28)
 _SKEW: Final = 5.0

@@ -32,10 +32,11 @@ from controller_runtime.log import (
     StoredDecision,
     Version,
     decode_state,
+    find_version,
+    in_order_of_time,
+    state_at,
 )
-from controller_runtime.log.history.reader import in_time
-from controller_runtime.log.history.versions import find, state_at
-from controller_runtime.replay.past import UnansweredError, objects_of, scoped_part, searched_parts
+from controller_runtime.replay import UnansweredError, objects_read, scoped_part, searched_parts
 
 _FORMAT: Final = 1
 _LONGEST_LINE: Final = 64 << 20
@@ -86,7 +87,7 @@ async def take(log: History, wanted: DecisionFilter) -> FileContents:
 
 def _parts_of(record: DecisionRecord) -> Iterator[PartOf]:
     yield record.part, ""
-    for part in (*(part for part, _ in objects_of(record)), *searched_parts(record)):
+    for part in (*(part for part, _ in objects_read(record)), *searched_parts(record)):
         yield scoped_part(part, record.service)
     for read in record.reads.objects:
         yield scoped_part(read.part, record.service)
@@ -256,7 +257,7 @@ class FileHistory(History):
 
     async def fetch(self, part: str, key: Key, version: Version) -> LoggedVersion | None:
         """See `History`."""
-        return find(await self.versions(part, key), version)
+        return find_version(await self.versions(part, key), version)
 
     async def chains(self, wanted: Iterable[tuple[str, Key]]) -> dict[tuple[str, Key], Chain]:
         """See `History`."""
@@ -300,7 +301,7 @@ class FileHistory(History):
             for one in self._held.decisions
             if namespace is None or one.record.key.namespace == namespace or _place(one) in places
         )
-        return in_time(near)
+        return in_order_of_time(near)
 
     async def decided(self, namespace: str) -> AsyncGenerator[None]:
         """Once: a file does not go on."""

@@ -13,8 +13,7 @@ from aim_cli.errors import Exit
 from aim_cli.log.connecting import history
 from aim_cli.log.targets import LOGGED, Target, kind_name, located
 from controller_runtime import Key
-from controller_runtime.log import EnvelopeError, History, Knowledge, LoggedVersion, StateAt
-from controller_runtime.log.history.versions import state_at
+from controller_runtime.log import EnvelopeError, History, Knowledge, LoggedVersion, StateAt, state_at
 
 _MOST: Final = 12
 """Members of one object that a table names."""

@@ -12,8 +12,7 @@ from controller_runtime.log import (
     ConnectionStatistics,
     without_credentials,
 )
-from controller_runtime.manager.causes import Cause
-from controller_runtime.manager.troubles import Trouble, of_broker
+from controller_runtime.manager import Cause, Trouble, broker_troubles
 
 _FILE: Final = "check that the broker knows the public key of the file in AIM_NATS_CREDENTIALS_FILE"
 
@@ -45,7 +44,7 @@ _VARIABLES: Final = {"--nats-credentials-file": "AIM_NATS_CREDENTIALS_FILE", "--
 
 def of_unreached(settings: BusSettings, now: ConnectionStatistics, names: BrokerNames) -> str:
     """Why there is no connection, as far as the broker or the network states it."""
-    trouble = next(of_broker(now), None)
+    trouble = next(broker_troubles(now), None)
     if trouble is None:
         return f"the message broker at {_at(settings)} does not answer; {_address(names)}"
     return f"{_with_variables(trouble.found)}; {_remedy(settings, trouble, names)}"
@@ -55,7 +54,7 @@ def of_refused(settings: BusSettings, now: ConnectionStatistics, error: BusError
     """Why a question over a connection that stands had no answer."""
     if isinstance(error, BusApiError) and error.code == STREAM_NOT_FOUND:
         return f"the message broker {_at(settings)} has no such log: {error}; {_ELSEWHERE}"
-    trouble = next(of_broker(now), None)
+    trouble = next(broker_troubles(now), None)
     if trouble is None:
         return f"the message broker {_at(settings)} does not answer: {error}; {_AGAIN}"
     return f"{trouble.found}; {_remedy(settings, trouble, names)}"
@@ -63,7 +62,7 @@ def of_refused(settings: BusSettings, now: ConnectionStatistics, error: BusError
 
 def refused_by_broker(now: ConnectionStatistics, names: BrokerNames = DEFAULT_NAMES) -> str:
     """What keeps a connected user from the log; empty as far as is known nothing does."""
-    found = ((one.found, _standing(one.cause, names)) for one in of_broker(now))
+    found = ((one.found, _standing(one.cause, names)) for one in broker_troubles(now))
     return next((f"{what}; {remedy}" for what, remedy in found if remedy), "")
 
 

@@ -10,7 +10,7 @@ from aim_cli.answer import count_of
 from aim_cli.planning.sandbox import Question, Sandbox
 from controller_runtime import FACTS, Fact, JsonObject, KubeClient, ServiceDefinition
 from controller_runtime.log import Entry
-from controller_runtime.manager.effects import EffectHost
+from controller_runtime.manager import EffectHost
 
 _READING: Final = frozenset({"image-inspection", "pull-secrets"})
 """Effects that only read, and need nothing that is only planned."""

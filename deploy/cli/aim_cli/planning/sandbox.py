@@ -29,9 +29,8 @@ from controller_runtime import (
     timestamp,
 )
 from controller_runtime.log import CacheView, Entry, FactOwner, Version, published_form
-from controller_runtime.manager.context import paused_indexes
-from controller_runtime.manager.effects import FACTS_BY_OWNER
-from controller_runtime.reconcile.child import Target, foreign_owner, in_order, to_create, to_update, with_owner
+from controller_runtime.manager import FACTS_BY_OWNER, paused_indexes
+from controller_runtime.reconcile import Target, children_in_order, foreign_owner, to_create, to_update, with_owner
 
 _EPOCH: Final = "plan"
 _MADE: Final = "plan-"
@@ -213,7 +212,7 @@ class Sandbox:
                 self._note(Step(service, "delete", f"{delete.part.kind.kind} {key}", delete.why))
                 changed = True
         target = Target(where.part, raw)
-        for child in in_order(plan.children):
+        for child in children_in_order(plan.children):
             changed |= self._child(service, target, child)
         stored = raw.get("status") or {}
         if plan.status is not None and not reconciler.status.is_stored(plan.status, stored):

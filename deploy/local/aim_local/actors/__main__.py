@@ -17,7 +17,7 @@ from aim_local.actors.settings import ActorSettings, UnknownActorError, Weights,
 from aim_local.engine import Backends, engine
 from aim_local.hub import local_hub
 from controller_runtime import KubeClient, TransportSettings, __version__, load_connection
-from controller_runtime.telemetry import logs
+from controller_runtime.telemetry import configure_logs
 
 
 async def _serve(settings: ActorSettings, engine_port: int, failure_port: int) -> None:
@@ -67,7 +67,7 @@ def main(
     ] = "[]",
 ) -> None:
     """Play parts of a cluster against the API server of KUBECONFIG."""
-    logs.configure("info", "json", "local-actors")
+    configure_logs("info", "json", "local-actors")
     try:
         chosen = parse_actors(actors)
     except UnknownActorError as error:

@@ -13,8 +13,8 @@ from controller_runtime import ApiError, JsonObject, Key, KubeClient, KubeError
 from controller_runtime.backoff import Backoff
 from controller_runtime.kind_names import KindName
 from controller_runtime.kinds import EVENT, POD
-from controller_runtime.kube.reflector import Bookmark, Delete, Reflector, Restarted, Upsert, as_sent
-from controller_runtime.reconcile.queue import TokenBucket, WorkQueue
+from controller_runtime.kube import Bookmark, Delete, Reflector, Restarted, Upsert, as_sent
+from controller_runtime.reconcile import TokenBucket, WorkQueue
 
 Listener: TypeAlias = Callable[[Key, JsonObject], None]
 """Takes the key and the content of an object that appeared, changed or went away (then its last content)."""

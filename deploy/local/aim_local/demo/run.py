@@ -28,9 +28,9 @@ from aim_local.stack import ClusterKind, Stack, StackSettings
 from aim_local.supervision.process import Row
 from controller_runtime import JsonObject, Key, KubeClient, dumps, loads
 from controller_runtime.kind_names import KindName
-from controller_runtime.kube.config import from_kubeconfig
+from controller_runtime.kube import from_kubeconfig
 from controller_runtime.log import new_traceparent
-from controller_runtime.telemetry import tracing
+from controller_runtime.telemetry import root_span
 
 EXAMPLES: Final = Path(__file__).parents[2] / "examples"
 """The folder of example manifests; those whose names begin with a digit make up the demo."""
@@ -72,7 +72,7 @@ async def apply_all(client: KubeClient, manifests: Sequence[Manifest]) -> str:
     traceparent, began = new_traceparent(), time.time()
     for manifest in manifests:
         await client.apply(manifest.kind, _in_trace(manifest.body, traceparent), _MANAGER)
-    tracing.root("kubectl apply", traceparent, began, {"aim.objects": [str(manifest) for manifest in manifests]})
+    root_span("kubectl apply", traceparent, began, {"aim.objects": [str(manifest) for manifest in manifests]})
     return traceparent.split("-")[1]
 
 

@@ -9,7 +9,7 @@ import uvloop
 
 from aim_local.gateway.server import gateway
 from controller_runtime import KubeClient, __version__, load_connection
-from controller_runtime.telemetry import logs
+from controller_runtime.telemetry import configure_logs
 
 
 async def _serve(port: int, engine_url: str) -> None:
@@ -31,7 +31,7 @@ def main(
     port: Annotated[int, typer.Option(help="TCP port on 127.0.0.1; 0 takes a free one.")] = 0,
 ) -> None:
     """Follow the accepted HTTPRoutes of the cluster of KUBECONFIG."""
-    logs.configure("info", "json", "local-gateway")
+    configure_logs("info", "json", "local-gateway")
     uvloop.run(_serve(port, engine_url))
 
 

@@ -24,7 +24,7 @@ from aim_local.supervision.process import Program, StackError, Supervised
 from controller_runtime import KubeClient
 from controller_runtime.kind_names import KindName
 from controller_runtime.kinds import CONFIG_MAP, NAMESPACE
-from controller_runtime.kube.config import from_kubeconfig
+from controller_runtime.kube import from_kubeconfig
 
 _ROLES: Final = {
     kind: KindName("rbac.authorization.k8s.io", "v1", kind, f"{kind.lower()}s", not kind.startswith("Cluster"))

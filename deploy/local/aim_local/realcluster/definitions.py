@@ -12,7 +12,7 @@ from aim_local.assets import Definitions, Toolset
 from aim_local.supervision.process import StackError
 from controller_runtime import ApiError, JsonObject, KubeClient, Request, Transport, loads
 from controller_runtime.kind_names import DEFINITION
-from controller_runtime.kube.config import Connection
+from controller_runtime.kube import Connection
 
 MANAGER: Final = "aim-local"
 _UPSTREAM: Final = (Definitions.KSERVE, Definitions.GATEWAY, Definitions.KEDA)

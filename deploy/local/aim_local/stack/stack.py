@@ -14,7 +14,7 @@ from aim_local.supervision.folder import OwnFolder
 from aim_local.supervision.process import Program, Row, StackError, Supervised
 from controller_runtime import JsonObject, KubeClient, KubeError
 from controller_runtime.kinds import NAMESPACE
-from controller_runtime.kube.config import from_kubeconfig
+from controller_runtime.kube import from_kubeconfig
 
 _REPLACED: Final = ("nats", "data", "logs", "kubeconfig", "cluster")
 _MANAGER: Final = "aim-local"

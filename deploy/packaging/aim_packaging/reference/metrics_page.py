@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from aim_domain.metric_catalogue import BY_SERVICE
-from controller_runtime.telemetry.catalogue import FRAMEWORK, Metric
+from controller_runtime.telemetry import FRAMEWORK_METRICS, Metric
 
 _HEAD: Final = """\
 # Metrics
@@ -17,7 +17,7 @@ puts labels of the pod on them, a `namespace` of a metric is called `exported_na
 def page() -> str:
     """The tables of all services."""
     own = "".join(f"\n## {name}\n\n{_table(some)}" for name, some in BY_SERVICE.items() if some)
-    return f"{_HEAD}\n## All services\n\n{_table(FRAMEWORK)}{own}"
+    return f"{_HEAD}\n## All services\n\n{_table(FRAMEWORK_METRICS)}{own}"
 
 
 def _table(metrics: Iterable[Metric]) -> str:

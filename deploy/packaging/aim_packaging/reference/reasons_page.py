@@ -6,8 +6,7 @@ from typing import Final
 from aim_domain.kinds import OWN_KINDS
 from aim_packaging.reference.reason_catalogue import CONDITIONS, EXTRA, REASONS
 from aim_packaging.reference.tables import code, table
-from controller_runtime import ParentCondition
-from controller_runtime.reconcile.conditions import condition_type
+from controller_runtime import ParentCondition, condition_type
 
 _HEAD: Final = """\
 # Conditions and reasons

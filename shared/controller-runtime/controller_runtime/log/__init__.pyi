@@ -16,6 +16,9 @@ from .broker.reading import last_message as last_message
 from .broker.retention import Contents as Contents
 from .broker.streams import StreamFault as StreamFault
 from .broker.streams import StreamLimits as StreamLimits
+from .broker.streams import chosen_limits as chosen_limits
+from .broker.streams import stream_configs as stream_configs
+from .broker.streams import stream_fault as stream_fault
 from .cache.feed import CacheFeed as CacheFeed
 from .cache.view import CacheView as CacheView
 from .history.decisions import DecisionRecord as DecisionRecord
@@ -27,10 +30,13 @@ from .history.reader import LoggedSpan as LoggedSpan
 from .history.reader import PartOf as PartOf
 from .history.reader import Span as Span
 from .history.reader import StoredDecision as StoredDecision
+from .history.reader import in_order_of_time as in_order_of_time
 from .history.versions import Chain as Chain
 from .history.versions import Knowledge as Knowledge
 from .history.versions import LoggedVersion as LoggedVersion
 from .history.versions import StateAt as StateAt
+from .history.versions import find_version as find_version
+from .history.versions import state_at as state_at
 from .publish.checkpoint import CHECKPOINT_INTERVAL as CHECKPOINT_INTERVAL
 from .publish.checkpoint import Checkpoint as Checkpoint
 from .publish.checkpoint import decode_checkpoint as decode_checkpoint

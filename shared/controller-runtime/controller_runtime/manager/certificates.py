@@ -36,7 +36,7 @@ class CertificateFiles:
         return tuple((one.st_ino, one.st_mtime_ns, one.st_size) for one in found)
 
 
-def from_files(files: CertificateFiles) -> ssl.SSLContext:
+def tls_from_files(files: CertificateFiles) -> ssl.SSLContext:
     """TLS with the certificate that the files hold when a connection begins.
 
     Files that cannot be used leave the certificate before them in force; that is logged once for each change.
@@ -89,7 +89,7 @@ class _Renewal:
         return self.current
 
 
-def self_signed() -> ssl.SSLContext:
+def self_signed_tls() -> ssl.SSLContext:
     """TLS with a certificate that only this process has."""
     # Imported here: it takes a tenth of a second, and most installations bring a certificate or have none.
     from cryptography import x509  # noqa: PLC0415

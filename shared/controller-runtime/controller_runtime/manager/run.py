@@ -24,7 +24,7 @@ from controller_runtime.kube.config import load_connection
 from controller_runtime.kube.errors import KubeError
 from controller_runtime.log.broker.connection import BusSettings, connect
 from controller_runtime.log.wire.version import keep_decoded
-from controller_runtime.manager.certificates import CertificateFiles, from_files, self_signed
+from controller_runtime.manager.certificates import CertificateFiles, self_signed_tls, tls_from_files
 from controller_runtime.manager.context import ProcessContext
 from controller_runtime.manager.http import HttpServer, metrics_only, probes
 from controller_runtime.manager.leadership import Balance, Leadership
@@ -33,8 +33,8 @@ from controller_runtime.manager.scrapers import Scrapers
 from controller_runtime.manager.settings import (
     Settings,
     UnusableSettingsError,
-    address_of,
-    load,
+    listen_address,
+    load_settings,
     prefix_of,
     unknown_variables,
 )
@@ -121,8 +121,8 @@ class ServiceProcess:
 
     def _servers(self) -> list[HttpServer]:
         settings, metrics = self._context.settings, self._context.metrics
-        probe = address_of(settings.health_probe_bind_address)
-        separate = address_of(settings.metrics_bind_address)
+        probe = listen_address(settings.health_probe_bind_address)
+        separate = listen_address(settings.metrics_bind_address)
         shared = separate == probe
         if shared and separate is not None and settings.metrics_secure:
             raise StartError(
@@ -141,8 +141,8 @@ class ServiceProcess:
 def _tls(settings: Settings) -> ssl.SSLContext:
     folder = settings.metrics_cert_path
     if folder is None:
-        return self_signed()
-    return from_files(CertificateFiles(folder / settings.metrics_cert_name, folder / settings.metrics_cert_key))
+        return self_signed_tls()
+    return tls_from_files(CertificateFiles(folder / settings.metrics_cert_name, folder / settings.metrics_cert_key))
 
 
 S = TypeVar("S", bound=Settings)
@@ -163,12 +163,12 @@ def run_service(
         definition: the service, or what declares it once the settings are known.
     """
     try:
-        chosen = load(settings)
+        chosen = load_settings(settings)
     except UnusableSettingsError as error:
         asyncio.run(report_unusable(prefix_of(settings), error.line))
         raise
     declared = definition if isinstance(definition, ServiceDefinition) else definition(chosen)
-    logs.configure(chosen.log_level, chosen.log_format, declared.name, chosen.log_stacktrace_level)
+    logs.configure_logs(chosen.log_level, chosen.log_format, declared.name, chosen.log_stacktrace_level)
     for name in unknown_variables(settings):
         _log.warning("ignoring an unknown environment variable", variable=name)
     _collect_rarely()

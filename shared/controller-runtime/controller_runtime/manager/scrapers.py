@@ -63,7 +63,7 @@ def in_outage(known: Remembered | None, now: float) -> Verdict:
     return Verdict.UNDECIDED
 
 
-def bearer(authorization: str) -> str:
+def bearer_token(authorization: str) -> str:
     """The token of an Authorization header; empty when it carries none."""
     scheme, _, token = authorization.strip().partition(" ")
     return token.strip() if scheme.lower() == "bearer" else ""
@@ -97,7 +97,7 @@ class Scrapers:
 
     async def verdict(self, authorization: str) -> Verdict:
         """Whether a request with this Authorization header gets the page."""
-        token = bearer(authorization)
+        token = bearer_token(authorization)
         if not token or len(token) > _LONGEST_TOKEN:
             return Verdict.UNKNOWN
         digest = sha256(token.encode("utf-8", "surrogateescape")).digest()

@@ -117,7 +117,7 @@ class Address:
     port: int
 
 
-def address_of(text: str) -> Address | None:
+def listen_address(text: str) -> Address | None:
     """Read ``host:port``, ``:port`` or ``[v6]:port``; ``0`` means that nothing listens.
 
     Raises:
@@ -132,7 +132,7 @@ def address_of(text: str) -> Address | None:
 
 
 def _checked_address(text: str) -> str:
-    address_of(text)
+    listen_address(text)
     return text
 
 
@@ -231,7 +231,7 @@ class Settings(BaseSettings):
         return values
 
 
-def load(settings: type[S], argv: list[str] | None = None) -> S:
+def load_settings(settings: type[S], argv: list[str] | None = None) -> S:
     """Read flags and environment; a flag wins over its variable.
 
     Exits with status 2 and one line per mistake on an unknown flag or an unusable value (FW-272).

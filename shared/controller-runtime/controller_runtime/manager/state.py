@@ -18,7 +18,14 @@ from controller_runtime.manager.causes import Cause
 from controller_runtime.manager.context import IS_PAUSED, ProcessContext, paused_indexes
 from controller_runtime.manager.effects import EffectStatistics
 from controller_runtime.manager.leading import Controllers, Term
-from controller_runtime.manager.troubles import Trouble, of_broker, of_object, of_refusals, of_stream, of_unreached
+from controller_runtime.manager.troubles import (
+    Trouble,
+    broker_troubles,
+    of_object,
+    of_refusals,
+    of_stream,
+    of_unreached,
+)
 from controller_runtime.reconcile.access import Where
 from controller_runtime.reconcile.permissions import permissions
 from controller_runtime.reconcile.queue import DURATIONS, QueueStatistics
@@ -75,7 +82,7 @@ class ServiceState:
     def troubles(self) -> list[Trouble]:
         """What is in the way of this service, ready or not (FW-583)."""
         silent, refused = self.process.metrics.unanswered_seconds, self.process.kube.refusals.current()
-        found = list(of_broker(self.process.bus.statistics))
+        found = list(broker_troubles(self.process.bus.statistics))
         found += [of_stream(fault) for term in self.terms.values() for fault in term.stream_faults]
         if self.unreached is not None:
             found.append(of_unreached(self.unreached))

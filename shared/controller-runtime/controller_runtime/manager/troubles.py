@@ -86,7 +86,7 @@ _WORDS_OF_TLS: Final = re.compile(r"\[SSL|certificate|\btls\b", re.IGNORECASE)
 _WORDS_OF_PERMISSION: Final = re.compile(r"violation for (publish|subscription) to \"?([^\"\s]+)", re.IGNORECASE)
 
 
-def of_broker(now: ConnectionStatistics) -> Iterator[Trouble]:
+def broker_troubles(now: ConnectionStatistics) -> Iterator[Trouble]:
     """What is wrong between this process and its broker."""
     at = ",".join(now.servers)
     if now.state is not ConnectionState.CONNECTED:

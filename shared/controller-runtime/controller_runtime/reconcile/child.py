@@ -233,7 +233,7 @@ def _controller(live: JsonObject) -> JsonObject | None:
     return next((reference for reference in references if reference.get("controller")), None)
 
 
-def in_order(children: Iterable[Child]) -> list[Child]:
+def children_in_order(children: Iterable[Child]) -> list[Child]:
     """Children in the order of FW-204: by group, version and kind, then namespace, then name.
 
     The kinds come first because some children refer to others. Children that are only created keep the plan's order

@@ -22,8 +22,8 @@ from controller_runtime.reconcile.access import Writes, require_declared
 from controller_runtime.reconcile.cache_access import Admission, CacheAccess
 from controller_runtime.reconcile.child import (
     Target,
+    children_in_order,
     foreign_owner,
-    in_order,
     needs_apply,
     refers_to,
     to_create,
@@ -262,7 +262,7 @@ class Executor:
         for owned in (True, False):
             if run.failure is not None:
                 return
-            for child in in_order(child for child in wanted if child.owned is owned):
+            for child in children_in_order(child for child in wanted if child.owned is owned):
                 if not any(refers_to(child, failed) for failed in run.failed_children):
                     await self._apply_one(run, child)
 

@@ -22,7 +22,7 @@ from controller_runtime.log.history.decisions import (
     recorded_reads,
 )
 from controller_runtime.log.wire.version import Change, Entry
-from controller_runtime.reconcile.child import in_order
+from controller_runtime.reconcile.child import children_in_order
 from controller_runtime.reconcile.conditions import timestamp
 from controller_runtime.reconcile.decide import Decision, Interceptor, Proceed
 from controller_runtime.reconcile.plan import Child, Delete, Effect, Event, Execution, Patch, Plan, Subject, WriteResult
@@ -124,7 +124,10 @@ def waits_from_now(why: str) -> Wait | None:
 
 def plan_to_json(plan: Plan) -> JsonObject:
     """The plan with sorted, complete and minimal content."""
-    children = [*in_order(c for c in plan.children if c.owned), *in_order(c for c in plan.children if not c.owned)]
+    children = [
+        *children_in_order(c for c in plan.children if c.owned),
+        *children_in_order(c for c in plan.children if not c.owned),
+    ]
     return _compact(
         patches=[_patch(patch) for patch in plan.patches],
         deletes=[_delete(delete) for delete in plan.deletes],

@@ -12,7 +12,7 @@ from controller_runtime.log.cache.indexes import IndexTable, Summary, SummaryTab
 from controller_runtime.log.cache.store import Derived
 from controller_runtime.log.history.decisions import LISTED, DecisionRecord, RecordedObject
 from controller_runtime.log.history.reader import PartOf
-from controller_runtime.log.history.versions import Chain, Hole, LoggedVersion, as_of, creation, fact_at, find
+from controller_runtime.log.history.versions import Chain, Hole, LoggedVersion, as_of, creation, fact_at, find_version
 from controller_runtime.log.wire.messages import EnvelopeError
 from controller_runtime.log.wire.part import Index, Key, Part
 from controller_runtime.log.wire.subjects import is_facts
@@ -342,7 +342,7 @@ class Past:
             return Answer()
         versions = self._chains.get((part.name, read.key), Chain()).versions
         fact = is_facts(part.name) and wanted.local
-        found = fact_at(versions, at) if fact else find(versions, wanted)
+        found = fact_at(versions, at) if fact else find_version(versions, wanted)
         if found is None and part.read_only:
             found = _saying_the_same(versions, wanted)
         if found is None or found.deleted:
@@ -414,7 +414,7 @@ def _saying_the_same(versions: Sequence[LoggedVersion], wanted: Version) -> Logg
     return next((one for one in numbered if int(one.state.resource_version) <= last), None)
 
 
-def objects_of(record: DecisionRecord) -> Iterable[tuple[str, Key]]:
+def objects_read(record: DecisionRecord) -> Iterable[tuple[str, Key]]:
     """Part and key of every object that a record names."""
     for read in (*record.reads.objects, *record.world.own):
         if read.version is not None:

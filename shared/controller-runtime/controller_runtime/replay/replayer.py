@@ -24,7 +24,7 @@ from controller_runtime.replay.past import (
     NotLoadedError,
     Past,
     UnansweredError,
-    objects_of,
+    objects_read,
     scoped_part,
     searched_parts,
 )
@@ -322,7 +322,7 @@ class Replayer:
         found = await self._log.decisions(wanted)
         # One look for all of them, not one for each: passes of an object read much the same. And again each time: the
         # log grows, and what was read of it says nothing about what came later.
-        named = await self._log.chains(where for one in found for where in objects_of(one.record))
+        named = await self._log.chains(where for one in found for where in objects_read(one.record))
         searched = {scoped_part(part, one.record.service) for one in found for part in searched_parts(one.record)}
         present = await self._log.present(searched)
         for stretch in await stretches(self._log, found):

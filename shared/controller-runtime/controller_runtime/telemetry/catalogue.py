@@ -73,7 +73,7 @@ def _counts(prefix: str, labels: tuple[str, ...], **meanings: str) -> tuple[Metr
     return tuple(Metric(f"{prefix}_{name}_total", _C, meaning, labels) for name, meaning in meanings.items())
 
 
-FRAMEWORK: Final = (
+FRAMEWORK_METRICS: Final = (
     Metric("controller_runtime_reconcile_total", _C, "Reconciles by result", ("controller", "result")),
     Metric("controller_runtime_reconcile_errors_total", _C, "Failed reconciles", ("controller",)),
     Metric("controller_runtime_reconcile_time_seconds", _H, "Duration of reconciles", ("controller",)),
@@ -187,4 +187,4 @@ FRAMEWORK: Final = (
 )
 """All that a service shows once it leads."""
 
-MEANINGS: Final = {one.name: one.meaning for one in FRAMEWORK}
+MEANINGS: Final = {one.name: one.meaning for one in FRAMEWORK_METRICS}

@@ -39,7 +39,7 @@ def with_stack(level: StackLevel) -> Processor:
     return ask
 
 
-def configure(level: LogLevel, log_format: LogFormat, service: str, stacks_from: StackLevel = "dpanic") -> None:
+def configure_logs(level: LogLevel, log_format: LogFormat, service: str, stacks_from: StackLevel = "dpanic") -> None:
     """Set up structlog and route the standard library's loggers into it. Call once per process."""
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,

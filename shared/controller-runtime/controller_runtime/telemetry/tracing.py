@@ -232,7 +232,7 @@ def past(
     return _traceparent(one.get_span_context())
 
 
-def root(name: str, traceparent: str, began: float, attributes: Attributes) -> None:
+def root_span(name: str, traceparent: str, began: float, attributes: Attributes) -> None:
     """Export the span that a context names, which ends now and has no parent: that of a trace that begins (FW-571)."""
     if _exporter is None or not is_sampled(traceparent):
         return

@@ -128,7 +128,7 @@ class StreamFault:
         return sorted(shown, key=lambda one: one[0] not in _FINAL)
 
 
-def fault_of(found: JsonObject, wanted: JsonObject, ignored: Collection[str] = ()) -> StreamFault | None:
+def stream_fault(found: JsonObject, wanted: JsonObject, ignored: Collection[str] = ()) -> StreamFault | None:
     """What is wrong with a stream; ``None`` if nothing.
 
     Args:
@@ -206,7 +206,7 @@ async def ensure_streams(
         BusApiError: the broker refused, for example for lack of storage or permission.
         StreamMismatchError: a stream breaks what the bus promises, or is missing, and this process cannot change that.
     """
-    for config in configs(layout, limits):
+    for config in stream_configs(layout, limits):
         await _ensure(connection, config, chosen_limits(str(config["name"]), layout), governs=governs)
 
 
@@ -215,7 +215,7 @@ def chosen_limits(stream: str, layout: Layout) -> tuple[str, ...]:
     return ("num_replicas",) if stream == layout.state_stream else LIMITS
 
 
-def configs(layout: Layout, limits: StreamLimits) -> tuple[JsonObject, ...]:
+def stream_configs(layout: Layout, limits: StreamLimits) -> tuple[JsonObject, ...]:
     """Every stream as it should be.
 
     In this order: where decisions still lie in the history, it must give up their subjects before their own stream can
@@ -290,7 +290,7 @@ async def _ensure(connection: BusConnection, wanted: JsonObject, chosen: tuple[s
             return await _ensure(connection, wanted, chosen, governs=governs)
         _log.info("created a stream", stream=name)
         return None
-    fault = fault_of(found, wanted, chosen)
+    fault = stream_fault(found, wanted, chosen)
     if fault is None:
         return None
     if governs:

@@ -30,7 +30,15 @@ from controller_runtime.log.broker.reading import (
 )
 from controller_runtime.log.broker.retention import Contents
 from controller_runtime.log.history.decisions import DecisionRecord
-from controller_runtime.log.history.versions import Chain, LoggedVersion, StateAt, chained, find, place_of, state_at
+from controller_runtime.log.history.versions import (
+    Chain,
+    LoggedVersion,
+    StateAt,
+    chained,
+    find_version,
+    place_of,
+    state_at,
+)
 from controller_runtime.log.wire.messages import EnvelopeError, decode_log, decode_state
 from controller_runtime.log.wire.part import Key
 from controller_runtime.log.wire.subjects import CLUSTER_SCOPE, DEFAULT_LAYOUT, Layout, SubjectError, encode_token
@@ -143,7 +151,7 @@ class History:
         present = await self._present(part, key)
         if present is not None and present.is_version(version):
             return present
-        return find(await self.versions(part, key), version)
+        return find_version(await self.versions(part, key), version)
 
     async def chains(self, wanted: Iterable[tuple[str, Key]]) -> dict[tuple[str, Key], Chain]:
         """All that is kept of some objects, by part and key; of all of them together with a few consumers."""
@@ -229,7 +237,7 @@ class History:
     async def decisions(self, wanted: DecisionFilter = DecisionFilter()) -> list[StoredDecision]:
         """The decisions that match, in the order of the clocks that they were given."""
         found = [one async for one in self._decisions((wanted.subject(self._layout),))]
-        return in_time(one for one in found if wanted.admits(one.record))
+        return in_order_of_time(one for one in found if wanted.admits(one.record))
 
     async def decisions_near(
         self,
@@ -257,7 +265,7 @@ class History:
             # Before it is decoded, which takes twenty times as long: a namespace may have thousands of others.
             return _place(message.subject) in places or any(word in message.data for word in words)
 
-        return in_time([one async for one in self._decisions(tuple(subjects), is_near, since)])
+        return in_order_of_time([one async for one in self._decisions(tuple(subjects), is_near, since)])
 
     async def stirred(self, namespace: str) -> AsyncGenerator[None]:
         """At once, and then whenever something of a namespace was decided or has another version, until it is closed.
@@ -475,7 +483,7 @@ class History:
         self.dropped += 1
 
 
-def in_time(decisions: Iterable[StoredDecision]) -> list[StoredDecision]:
+def in_order_of_time(decisions: Iterable[StoredDecision]) -> list[StoredDecision]:
     """In the order of the clocks that they were given."""
     return sorted(decisions, key=lambda decision: (decision.record.at, decision.sequence))
 

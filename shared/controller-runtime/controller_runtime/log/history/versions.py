@@ -312,7 +312,7 @@ def _moment(text: object) -> datetime | None:
     return None if moment is None or moment.tzinfo is None else moment
 
 
-def find(versions: Sequence[LoggedVersion], wanted: Version) -> LoggedVersion | None:
+def find_version(versions: Sequence[LoggedVersion], wanted: Version) -> LoggedVersion | None:
     """Exactly the version that was read; ``None`` if it is not kept."""
     exact = next((version for version in reversed(versions) if version.is_version(wanted)), None)
     return exact or _repeated(versions, wanted)

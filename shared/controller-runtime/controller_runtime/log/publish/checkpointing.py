@@ -11,7 +11,7 @@ from typing import Any, Final
 from controller_runtime.kube.reflector_state import ListFrom
 from controller_runtime.log.broker.connection import PubAck, PublishOutcome
 from controller_runtime.log.broker.reading import StoredMessage, last_message, state_of, stream_info, stream_state
-from controller_runtime.log.broker.streams import chosen_limits, fault_of, state_config
+from controller_runtime.log.broker.streams import chosen_limits, state_config, stream_fault
 from controller_runtime.log.publish.checkpoint import (
     NEVER_READ,
     UNPROVEN,
@@ -365,7 +365,7 @@ class Checkpointer:
                 f"stream {self._stream} holds {state.messages} messages of the {expected} that were published; "
                 "publishing again what is missing"
             )
-        fault = fault_of(info["config"], self._config, chosen_limits(self._stream, context.setup.layout))
+        fault = stream_fault(info["config"], self._config, chosen_limits(self._stream, context.setup.layout))
         if fault is not None and fault.is_breaking:
             raise InterruptedSessionError(str(fault))
         self._check_at = now + context.setup.settings.checkpoint_interval / 2

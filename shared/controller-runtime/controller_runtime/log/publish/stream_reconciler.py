@@ -19,11 +19,11 @@ from controller_runtime.log.broker.streams import (
     StreamLimits,
     StreamMismatchError,
     chosen_limits,
-    configs,
     differences,
     ensure_streams,
-    fault_of,
     repair_stream,
+    stream_configs,
+    stream_fault,
 )
 from controller_runtime.log.publish.checkpoint import CHECKPOINT_INTERVAL
 from controller_runtime.log.publish.state import Alarm
@@ -93,7 +93,7 @@ class StreamReconciler:
         self._limits = limits
         self._alarm = alarm or Alarm()
         self._streams = {
-            str(wanted["name"]): _ReconciledStream(wanted, Pace(window)) for wanted in configs(layout, limits)
+            str(wanted["name"]): _ReconciledStream(wanted, Pace(window)) for wanted in stream_configs(layout, limits)
         }
         self._governs = governs
         self._interval = interval
@@ -148,7 +148,7 @@ class StreamReconciler:
     async def _judge(self, kept: _ReconciledStream, config: JsonObject) -> bool:
         """Compare a stream with what the bus needs, and repair it where this process may; whether it did."""
         name = str(kept.wanted["name"])
-        before, kept.fault = kept.fault, fault_of(config, kept.wanted, chosen_limits(name, self._layout))
+        before, kept.fault = kept.fault, stream_fault(config, kept.wanted, chosen_limits(name, self._layout))
         if kept.fault is None:
             return False
         if kept.fault != before:

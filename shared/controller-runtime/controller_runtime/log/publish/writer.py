@@ -140,7 +140,7 @@ class Writer:
             kind = self._part.kind
             about = tracing.about_object(kind.kind, version.key.namespace, version.key.name, version.uid)
             sent = tracing.messaging("send", subject)
-            tracing.root(f"apply {kind.kind}", version.traceparent, began, {**about, **sent})
+            tracing.root_span(f"apply {kind.kind}", version.traceparent, began, {**about, **sent})
 
     def _log_refused(self, key: Key, outcome: MessageRefusal) -> None:
         self.counts.refused += 1

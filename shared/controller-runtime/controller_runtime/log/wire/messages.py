@@ -53,7 +53,7 @@ def is_traceparent(value: object) -> bool:
 
 
 def new_traceparent() -> str:
-    """A ``traceparent`` that begins a trace of its own; its maker exports the root (`tracing.root`)."""
+    """A ``traceparent`` that begins a trace of its own; its maker exports the root (`tracing.root_span`)."""
     trace_id = secrets.token_hex(16)
     return f"00-{trace_id}-{secrets.token_hex(8)}-{tracing.samples(int(trace_id, 16)):02x}"
 

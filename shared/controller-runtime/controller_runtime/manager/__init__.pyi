@@ -1,0 +1,20 @@
+# What others may rely on. The names are loaded when they are first used.
+from .causes import REMEDIES as REMEDIES
+from .causes import Cause as Cause
+from .causes import to_define as to_define
+from .certificates import CertificateFiles as CertificateFiles
+from .certificates import self_signed_tls as self_signed_tls
+from .certificates import tls_from_files as tls_from_files
+from .context import paused_indexes as paused_indexes
+from .effects import FACTS_BY_OWNER as FACTS_BY_OWNER
+from .effects import EffectHost as EffectHost
+from .http import HttpServer as HttpServer
+from .http import InProcessServer as InProcessServer
+from .scrapers import SUBJECT_ACCESS_REVIEW as SUBJECT_ACCESS_REVIEW
+from .scrapers import TOKEN_REVIEW as TOKEN_REVIEW
+from .scrapers import bearer_token as bearer_token
+from .settings import Address as Address
+from .settings import listen_address as listen_address
+from .settings import load_settings as load_settings
+from .troubles import Trouble as Trouble
+from .troubles import broker_troubles as broker_troubles
