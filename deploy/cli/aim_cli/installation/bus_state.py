@@ -27,6 +27,7 @@ from controller_runtime.log import (
     chosen_limits,
     decode_checkpoint,
     epoch_time,
+    is_facts_of_shard,
     last_message,
     stream_configs,
     stream_fault,
@@ -100,7 +101,8 @@ async def bus_state(nats_url: str, *, holes: bool = False) -> BusState:
         if streams[0].held is None:
             return BusState((), tuple(streams), now)
         parts = [await _part(connection, part.name, "", now, optional=part.optional) for part in LOGGED]
-        parts += [await _part(connection, FACTS_PART, service, now) for service in SERVICES]
+        for service in SERVICES:
+            parts += await _facts(connection, service, now)
         found = await history_holes(History(connection, names)) if holes else ()
         return BusState(tuple(parts), tuple(streams), now, found)
 
@@ -139,6 +141,16 @@ async def _part(
     except EnvelopeError:
         return PartState(shown, None, 0, optional)
     return PartState(shown, checkpoint, max(0.0, (now - message.stored).total_seconds()), optional)
+
+
+async def _facts(connection: BusConnection, service: str, now: datetime) -> list[PartState]:
+    """The facts of a service, and those of its shards (FW-894)."""
+    filtered = {"subjects_filter": layout().sync("*", service)}
+    info = await connection.api(f"STREAM.INFO.{layout().state_stream}", filtered)
+    names = {subject.split(".")[2] for subject in info["state"].get("subjects") or ()}
+    divided = [await _part(connection, name, service, now) for name in sorted(filter(is_facts_of_shard, names))]
+    # One that is silent may be of a former number of shards; who leads each shard now, Leases tell.
+    return [await _part(connection, FACTS_PART, service, now), *(one for one in divided if not one.late)]
 
 
 async def history_holes(history: History) -> tuple[tuple[str, int, int], ...]:

@@ -23,8 +23,8 @@ from aim_cli.running import waited
 from aim_cli.services import services
 from aim_domain.kind_names import POD, SECRET
 from aim_domain.kinds import kind_of
-from controller_runtime import FACTS, ApiError, Key, Part
-from controller_runtime.log import FACTS_PART
+from controller_runtime import FACTS, MOST_SHARDS, ApiError, Key, Part
+from controller_runtime.log import History, facts_part_name
 
 _UNCHANGED_BY_PLAN = ("managedFields", "resourceVersion", "generation")
 
@@ -152,20 +152,28 @@ def _facts(sandbox: Sandbox, nats_url: str) -> list[str]:
     if not nats_url:
         return ["not known without the event log: what was read of registries before; set --nats-url or AIM_NATS_URL"]
     try:
-        waited(_take_facts(sandbox, nats_url))
+        waited(_read_facts(sandbox, nats_url))
     except CliError as error:
         return [f"not known: what was read of registries before: {error}"]
     return []
 
 
-async def _take_facts(sandbox: Sandbox, nats_url: str) -> None:
+async def _read_facts(sandbox: Sandbox, nats_url: str) -> None:
     async with history(nats_url) as log:
-        wanted = [(FACTS_PART, one.name) for one in sandbox.definitions]
-        for (_, service), found in (await log.present(wanted)).items():
-            for version in found.values():
-                body = None if version.deleted else version.state.json()
-                if body is not None:
-                    sandbox.put(FACTS, body, only=service)
+        await take_facts(sandbox, log)
+
+
+async def take_facts(sandbox: Sandbox, log: History) -> None:
+    """Put the facts of all shards into the cache of their service (FW-613, FW-894)."""
+    parts = [facts_part_name(shard) for shard in range(MOST_SHARDS)]
+    shards = await log.present((part, one.name) for part in parts for one in sandbox.definitions)
+    versions = (version for facts in shards.values() for version in facts.values())
+    # Another shard may have gathered a fact again after a change of their number: the last one counts.
+    newest = {version.key: version for version in sorted(versions, key=lambda version: version.sequence)}
+    for key, version in newest.items():
+        body = None if version.deleted else version.state.json()
+        if body is not None:
+            sandbox.put(FACTS, body, only=key.namespace)
 
 
 def _same(before: JsonObject, made: JsonObject) -> bool:
