@@ -37,11 +37,16 @@ async def test_a_plan_knows_the_facts_of_every_shard_and_of_each_the_newest(bus:
     await state(whole, "registry.example/c:1", "new")
     await state(whole, "registry.example/d:1", "old")
     await state(second, "registry.example/d:1", "new")
+    # Objects of both needed it; that of shard 1 is gone.
+    await state(whole, "registry.example/e:1", "e")
+    await state(second, "registry.example/e:1", "e")
+    gone = fact_key("discovery", "image-inspection", "registry.example/e:1")
+    await second.delete(gone.name, namespace=gone.namespace)
     sandbox = Sandbox(definitions(), NOW)
     await take_facts(sandbox, History(bus, layout))
     entries = sandbox.caches["discovery"].all(FACTS)
     known = {entry.raw["about"].rpartition("/")[2]: entry.raw["outcome"]["found"] for entry in entries}
-    assert known == {"a:1": "a", "b:1": "b", "c:1": "new", "d:1": "new"}
+    assert known == {"a:1": "a", "b:1": "b", "c:1": "new", "d:1": "new", "e:1": "e"}
     assert not list(sandbox.caches["serving"].all(FACTS))
 
 

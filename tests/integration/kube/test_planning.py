@@ -85,6 +85,10 @@ async def test_what_is_not_known_is_reported(controlplane: ControlPlane, api: Ra
     assert "not known: aimservices: " in remarks
     assert "not known: nodes: " in remarks
     assert "not known: what was read of registries before: " in remarks
+    remarks = "\n".join((await planned(controlplane, tmp_path, text, "yesterday.aimlog")).remarks)
+    assert (
+        "not known: what was read of registries before: yesterday.aimlog is a file, and this asks the broker" in remarks
+    )
 
 
 @pytest.mark.spec("FW-613")

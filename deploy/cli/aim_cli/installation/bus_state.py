@@ -12,6 +12,7 @@ from aim_cli.log.connecting import broker, layout
 from aim_cli.log.targets import LOGGED
 from aim_cli.units import format_size
 from aim_domain.services import SERVICES
+from controller_runtime import MOST_SHARDS
 from controller_runtime.log import (
     CHECKPOINT_INTERVAL,
     FACTS_PART,
@@ -27,7 +28,7 @@ from controller_runtime.log import (
     chosen_limits,
     decode_checkpoint,
     epoch_time,
-    is_facts_of_shard,
+    facts_part_name,
     last_message,
     stream_configs,
     stream_fault,
@@ -147,8 +148,9 @@ async def _facts(connection: BusConnection, service: str, now: datetime) -> list
     """The facts of a service, and those of its shards (FW-894)."""
     filtered = {"subjects_filter": layout().sync("*", service)}
     info = await connection.api(f"STREAM.INFO.{layout().state_stream}", filtered)
-    names = {subject.split(".")[2] for subject in info["state"].get("subjects") or ()}
-    divided = [await _part(connection, name, service, now) for name in sorted(filter(is_facts_of_shard, names))]
+    written = info["state"].get("subjects") or {}
+    names = (facts_part_name(shard) for shard in range(1, MOST_SHARDS))
+    divided = [await _part(connection, name, service, now) for name in names if layout().sync(name, service) in written]
     # One that is silent may be of a former number of shards; who leads each shard now, Leases tell.
     return [await _part(connection, FACTS_PART, service, now), *(one for one in divided if not one.late)]
 

@@ -11,7 +11,7 @@ from aim_cli.cluster.client import cluster as connected
 from aim_cli.cluster.refs import NO_SUCH_KIND, JsonObject
 from aim_cli.cluster.targets import Where as Place
 from aim_cli.errors import CliError, TargetError
-from aim_cli.log.connecting import history
+from aim_cli.log.connecting import broker, layout
 from aim_cli.parts import PARTS
 from aim_cli.planning.files import Document
 from aim_cli.planning.quotas import shortages
@@ -159,21 +159,19 @@ def _facts(sandbox: Sandbox, nats_url: str) -> list[str]:
 
 
 async def _read_facts(sandbox: Sandbox, nats_url: str) -> None:
-    async with history(nats_url) as log:
-        await take_facts(sandbox, log)
+    async with broker(nats_url) as connection:
+        await take_facts(sandbox, History(connection, layout()))
 
 
 async def take_facts(sandbox: Sandbox, log: History) -> None:
     """Put the facts of all shards into the cache of their service (FW-613, FW-894)."""
     parts = [facts_part_name(shard) for shard in range(MOST_SHARDS)]
     shards = await log.present((part, one.name) for part in parts for one in sandbox.definitions)
+    # Objects of two shards may need the same fact, which each gathers and removes: the last one that is there counts.
     versions = (version for facts in shards.values() for version in facts.values())
-    # Another shard may have gathered a fact again after a change of their number: the last one counts.
-    newest = {version.key: version for version in sorted(versions, key=lambda version: version.sequence)}
-    for key, version in newest.items():
-        body = None if version.deleted else version.state.json()
-        if body is not None:
-            sandbox.put(FACTS, body, only=key.namespace)
+    for version in sorted(versions, key=lambda version: version.sequence):
+        if (body := version.state.json()) is not None:
+            sandbox.put(FACTS, body, only=version.key.namespace)
 
 
 def _same(before: JsonObject, made: JsonObject) -> bool:

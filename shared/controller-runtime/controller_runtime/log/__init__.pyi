@@ -52,6 +52,5 @@ from .wire.subjects import SubjectError as SubjectError
 from .wire.subjects import encode_token as encode_token
 from .wire.subjects import facts_part_name as facts_part_name
 from .wire.subjects import is_facts as is_facts
-from .wire.subjects import is_facts_of_shard as is_facts_of_shard
 from .wire.version import Entry as Entry
 from .wire.version import Version as Version
