@@ -16,7 +16,7 @@ from xdist.remote import Producer
 # Thousands of tests and the modules that they import come into being from here on, and none of that ever goes: the
 # collector need not look at it, neither now nor amid the tests.
 gc.disable()
-# A test makes little that refers to itself: looking for it after every 700 objects takes a twentieth of the tests' time.
+# A test makes few cycles: looking for them after every 700 objects takes a twentieth of the tests' processor time.
 gc.set_threshold(20_000)
 
 # A property fails for what it finds, never for how long that took. Its examples follow from the test alone, and none

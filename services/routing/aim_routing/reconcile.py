@@ -15,6 +15,7 @@ from aim_domain import (
     resolve_config,
     routing_settings,
 )
+from aim_domain.component_names import ComponentName
 from aim_domain.kinds import AIM_SERVICE
 from aim_domain.naming import http_route_name, inference_service_name
 from aim_domain.parts import GATEWAYS, HTTP_ROUTES
@@ -44,30 +45,26 @@ from aim_routing.route import (
     pending,
     served,
     stream_event,
-    verdict,
 )
 from controller_runtime import (
     BRIEFLY,
     RETRIED_CATEGORIES,
-    UNREPORTED,
     Child,
     ClassifiedError,
-    ConditionStatus,
+    Component,
     Delete,
-    Desired,
-    Hold,
     JsonObject,
     Lookup,
     Observability,
     Plan,
     StatusValue,
     View,
+    assemble,
     condition_json,
-    events_of,
+    evaluate,
     find_condition,
     grace_left,
     is_left_by_predecessor,
-    settle,
     to_json,
 )
 
@@ -76,7 +73,6 @@ FETCH_ERROR: Final = "HTTPRouteFetchError"
 ROUTING_DISABLED: Final = "RoutingDisabled"
 _OVER: Final = MappingProxyType({PENDING: StatusValue.PROGRESSING})
 """What may stand while KServe is just making the predictor's Service behind a new route (RT-145)."""
-
 _UNREPORTED_FOR: Final = MappingProxyType({PENDING: timedelta(seconds=10), BACKEND_NOT_FOUND: timedelta(seconds=60)})
 """How long the first steps of a new route go unreported: serving says meanwhile that it is being made (RT-174)."""
 
@@ -104,8 +100,8 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
     path = path_of(service, settings.path_template)
     if path.problem is not None:
         waiting = path.problem is PathProblem.NOT_YET and found.value is None
-        desired = pending(path.message) if waiting else broken("PathTemplateInvalid", path.message)
-        return _keeping(service, desired, found.value, view, now)
+        health = pending(path.message) if waiting else broken("PathTemplateInvalid", path.message)
+        return _keeping(service, health, found.value, view, now)
     wanted = _WantedRoute(settings, path.value, config.spec.label_propagation)
     return _at_address(service, wanted, found.value, view, now)
 
@@ -138,27 +134,22 @@ def _at_address(service: AIMService, wanted: _WantedRoute, route: HTTPRoute | No
     child = build_route(service, settings, wanted.path, wanted.propagation, claim.stamp)
     # What the gateway said is about the route as it was; the plan that carries this applies the new one.
     reported = None if in_effect != address else route
-    desired = (
+    health = (
         awaiting(child.name, child.namespace, gateway) if reported is None else _acceptance(reported, gateway, view)
     )
     notes = (shared_path_event(rivals, service, gateway, wanted.path), stream_event(settings.request_timeout, route))
-    events = tuple(one for one in notes if one is not None)
-    quiet = _unreported_for(service, desired, route, now)
-    if quiet is not None:
-        return Plan(children=(child,), requeue_after=quiet, events=events)
-    early = _too_early(service, desired, now)
-    desired = replace(desired, keep=early is not None)
-    plan = replace(_report(service, desired, route, now, child), requeue_after=early)
-    return replace(plan, events=(*plan.events, *events))
+    plan = _report(service, _unless_usual(service, health, route, now), route, now, child)
+    # What is said of the wish does not wait until there is news of the route.
+    return replace(plan, events=(*plan.events, *(one for one in notes if one is not None)))
 
 
-def _acceptance(route: HTTPRoute, gateway: ParentReference, view: View) -> Desired:
-    desired = acceptance(route, gateway)
-    if desired.status is not ConditionStatus.TRUE:
-        return desired
+def _acceptance(route: HTTPRoute, gateway: ParentReference, view: View) -> Component:
+    accepted = acceptance(route, gateway)
+    if accepted.state is not StatusValue.READY:
+        return accepted
     # A gateway that cannot be read changes nothing: what it accepted, it most likely serves.
     found = view.get(GATEWAYS, gateway.namespace or route.namespace, gateway.name)
-    return served(desired, found.value, gateway)
+    return served(accepted, found.value, gateway)
 
 
 def is_controlled_by(route: HTTPRoute, service: AIMService) -> bool:
@@ -166,22 +157,16 @@ def is_controlled_by(route: HTTPRoute, service: AIMService) -> bool:
     return any(owner.uid == service.uid and owner.controller for owner in route.metadata.owner_references)
 
 
-def _unreported_for(service: AIMService, desired: Desired, route: HTTPRoute | None, now: datetime) -> float | None:
-    """Seconds for which nothing needs to be reported of a new route: what is usual comes to its end by itself."""
-    if find_condition(service.status.conditions, HTTP_ROUTE_READY) is not None or desired.reason not in _UNREPORTED_FOR:
-        return None
-    since = None if route is None else route.metadata.creation_timestamp
-    hold = Hold(_UNREPORTED_FOR[desired.reason], since or now, {UNREPORTED: StatusValue.PROGRESSING})
-    return hold.seconds_left(now) if hold.covers(None, now) else None
-
-
-def _too_early(service: AIMService, desired: Desired, now: datetime) -> float | None:
-    """Seconds for which a missing backend is no news yet."""
+def _unless_usual(service: AIMService, health: Component, route: HTTPRoute | None, now: datetime) -> Component:
+    """What is usual of a new route comes to its end by itself, and is not reported until it lasts (RT-174, RT-145)."""
     stored = find_condition(service.status.conditions, HTTP_ROUTE_READY)
-    if desired.reason != BACKEND_NOT_FOUND or stored is None:
-        return None
-    hold = Hold(BRIEFLY, stored.last_transition_time or now, _OVER)
-    return hold.seconds_left(now) if hold.covers(stored, now) else None
+    if stored is None:
+        made = None if route is None else route.metadata.creation_timestamp
+        span = _UNREPORTED_FOR.get(health.effective_reason)
+        return health if span is None else health.hold_for(span, since=made or now, whole=True)
+    if health.reason != BACKEND_NOT_FOUND:
+        return health
+    return health.hold_for(BRIEFLY, since=stored.last_transition_time or now, over=_OVER)
 
 
 def _gateway(settings: RoutingSettings) -> ParentReference:
@@ -197,7 +182,7 @@ def _without_route(service: AIMService, found: Lookup[HTTPRoute], disabled: str,
     """
     route = found.value if found.value is not None and is_controlled_by(found.value, service) else None
     lost = _lost_route(service, route, disabled) if disabled else None
-    why = lost.message if lost is not None else "routing is disabled"
+    why = lost.effective_message if lost is not None else "routing is disabled"
     deletes = () if route is None or route.deleting else (_removal(route, why),)
     return (
         Plan(deletes=deletes, status={})
@@ -206,7 +191,7 @@ def _without_route(service: AIMService, found: Lookup[HTTPRoute], disabled: str,
     )
 
 
-def _lost_route(service: AIMService, route: HTTPRoute | None, disabled: str) -> Desired | None:
+def _lost_route(service: AIMService, route: HTTPRoute | None, disabled: str) -> Component | None:
     stored = find_condition(service.status.conditions, HTTP_ROUTE_READY)
     address = None if route is None else address_in_effect(route)
     reported = service.status.routing.path if service.status.routing else None
@@ -218,14 +203,16 @@ def _lost_route(service: AIMService, route: HTTPRoute | None, disabled: str) -> 
         message = stored.message
     else:
         return None
-    return verdict(ConditionStatus.FALSE, ROUTING_DISABLED, message, Observability.WARNING)
+    return Component(
+        ComponentName.HTTP_ROUTE, StatusValue.DEGRADED, ROUTING_DISABLED, message, observe=Observability.WARNING
+    )
 
 
 def _removal(route: HTTPRoute, why: str) -> Delete:
     return Delete(HTTP_ROUTES, route.namespace, route.name, route.uid, why)
 
 
-def _occupied(route: HTTPRoute, service: AIMService) -> Desired:
+def _occupied(route: HTTPRoute, service: AIMService) -> Component:
     if is_left_by_predecessor(route, service, AIM_SERVICE):
         return pending(
             f"HTTPRoute {route.namespace}/{route.name} of an earlier AIMService {service.name} is still there"
@@ -242,7 +229,7 @@ def _owner_of(route: HTTPRoute) -> str:
     return f"is controlled by {owner.kind} {owner.name}" if owner else "has no controller owner"
 
 
-def _namesake(service: AIMService, namesake: AIMService) -> Desired:
+def _namesake(service: AIMService, namesake: AIMService) -> Component:
     name = inference_service_name(service.name, service.namespace)
     return broken(
         ALREADY_EXISTS,
@@ -251,14 +238,14 @@ def _namesake(service: AIMService, namesake: AIMService) -> Desired:
     )
 
 
-def _unroutable(service: AIMService, desired: Desired, route: HTTPRoute | None, now: datetime) -> Plan:
+def _unroutable(service: AIMService, health: Component, route: HTTPRoute | None, now: datetime) -> Plan:
     """A route would lead to the model of another service, or take another's requests: there must be none."""
-    why = f"the service may have none: {desired.reason}"
+    why = f"the service may have none: {health.reason}"
     removed = () if route is None or route.deleting else (_removal(route, why),)
-    return replace(_report(service, desired, None, now), deletes=removed)
+    return replace(_report(service, health, None, now), deletes=removed)
 
 
-def _refusal(service: AIMService, claim: Claim, rivals: Rivals) -> Desired | None:
+def _refusal(service: AIMService, claim: Claim, rivals: Rivals) -> Component | None:
     """Why the service gets no route at the address (RT-122, RT-212)."""
     if rivals.namespace:
         return _path_conflict(claim.address, rivals.namespace)
@@ -268,7 +255,7 @@ def _refusal(service: AIMService, claim: Claim, rivals: Rivals) -> Desired | Non
     return None
 
 
-def _path_taken(address: Address, service: AIMService, holder: str) -> Desired:
+def _path_taken(address: Address, service: AIMService, holder: str) -> Component:
     return broken(
         PATH_CONFLICT,
         f"path {address.path} on {address.gateway} is that of AIMService {service.namespace}/{holder}; move that one "
@@ -276,7 +263,7 @@ def _path_taken(address: Address, service: AIMService, holder: str) -> Desired:
     )
 
 
-def _path_conflict(address: Address, namespace: str) -> Desired:
+def _path_conflict(address: Address, namespace: str) -> Component:
     """Of the other service only the namespace is named: its path and name are not everybody's business (RT-122)."""
     hosts = f" (hosts {', '.join(address.hostnames)})" if address.hostnames else ""
     return broken(
@@ -286,14 +273,14 @@ def _path_conflict(address: Address, namespace: str) -> Desired:
     )
 
 
-def _keeping(service: AIMService, desired: Desired, route: HTTPRoute | None, view: View, now: datetime) -> Plan:
+def _keeping(service: AIMService, health: Component, route: HTTPRoute | None, view: View, now: datetime) -> Plan:
     """The route stays while what it shall be is not known or is refused, unless its path is another's (RT-125)."""
     address = address_in_effect(route) if route is not None and is_controlled_by(route, service) else None
     held = None if address is None else claim_of(service, route, address, now)
     namespace = "" if held is None else rivals_of(view, service, held).namespace
     if address is not None and namespace:
         return _unroutable(service, _path_conflict(address, namespace), route, now)
-    return _report(service, desired, route, now)
+    return _report(service, health, route, now)
 
 
 def _failed(
@@ -315,17 +302,23 @@ def _failed(
 
 
 def _report(
-    service: AIMService, desired: Desired, route: HTTPRoute | None, now: datetime, child: Child | None = None
+    service: AIMService, health: Component, route: HTTPRoute | None, now: datetime, child: Child | None = None
 ) -> Plan:
-    stored = tuple(one for one in service.status.conditions if one.type == HTTP_ROUTE_READY)
-    settled = settle([desired], stored, generation=service.metadata.generation, now=now)
-    status: JsonObject = {"conditions": [condition_json(one) for one in settled]}
+    """The plan that reports how the route does, and applies it if a child is given."""
+    evaluation = evaluate(
+        (ComponentName.HTTP_ROUTE,),
+        (health,),
+        generation=service.metadata.generation,
+        stored=[one for one in service.status.conditions if one.type == HTTP_ROUTE_READY],
+        stored_status=None,
+        now=now,
+        sums_up=False,
+    )
     spec = child.body["spec"] if child is not None else to_json(route.spec) if route is not None else None
     routing = {} if spec is None else _routing_status(spec)
-    if routing:
-        status["routing"] = routing
-    children = (child,) if child is not None else ()
-    return Plan(children=children, status=status, events=events_of([desired], settled, stored))
+    conditions = [condition_json(one) for one in evaluation.conditions]
+    status: JsonObject = {"conditions": conditions, **({"routing": routing} if routing else {})}
+    return assemble(evaluation, status=status, children=() if child is None else (child,))
 
 
 def _routing_status(spec: JsonObject) -> JsonObject:

@@ -14,7 +14,7 @@ from aim_domain.path_template import PathTemplateError
 from aim_routing.address import ANY_HOST, Address
 from aim_routing.path import normalise
 from aim_routing.route import broken
-from controller_runtime import ClassifiedError, Desired, View
+from controller_runtime import ClassifiedError, Component, View
 
 PATH_RESERVED: Final = "PathReserved"
 ROOT: Final = "/"
@@ -29,7 +29,7 @@ class Limits:
         error: why this is not known.
     """
 
-    refusal: Desired | None = None
+    refusal: Component | None = None
     error: ClassifiedError | None = None
 
 

@@ -15,19 +15,20 @@ from aim_domain import (
     child_labels,
     labels,
 )
+from aim_domain.component_names import ComponentName
 from aim_domain.kinds import HTTP_ROUTE
 from aim_domain.naming import http_route_name, inference_service_name, label_value, predictor_name
 from aim_domain.parts import HTTP_ROUTES
 from aim_routing.address import canonical_hostnames
 from controller_runtime import (
     Child,
+    Component,
     Condition,
     ConditionStatus,
-    Desired,
     Event,
     EventType,
     JsonObject,
-    Observability,
+    StatusValue,
     find_condition,
     kind_of,
     parse_seconds,
@@ -36,7 +37,7 @@ from controller_runtime import (
 )
 
 _WHOLE: Final = 100
-HTTP_ROUTE_READY: Final = "HTTPRouteReady"
+HTTP_ROUTE_READY: Final = ComponentName.HTTP_ROUTE.condition
 PENDING: Final = "HTTPRoutePending"
 GATEWAY_NOT_PROGRAMMED: Final = "GatewayNotProgrammed"
 BACKEND_NOT_FOUND: Final = "BackendNotFound"
@@ -46,22 +47,22 @@ _ADDRESS_REASONS: Final = frozenset({"AddressNotAssigned", "AddressNotUsable"})
 """Reasons of a Gateway that serves without the address that it asked for: a cluster may have no load balancers."""
 
 
-def verdict(status: ConditionStatus, reason: str, message: str, observe: Observability) -> Desired:
-    """The condition of an AIMService about its route."""
-    return Desired(HTTP_ROUTE_READY, status, reason, message, observe)
+def health(state: StatusValue, reason: str, message: str) -> Component:
+    """How the route of an AIMService does."""
+    return Component(ComponentName.HTTP_ROUTE, state, reason, message)
 
 
-def pending(message: str, reason: str = PENDING) -> Desired:
+def pending(message: str, reason: str = PENDING) -> Component:
     """Nothing is wrong; another component still has to act."""
-    return verdict(ConditionStatus.FALSE, reason, message, Observability.INFO)
+    return health(StatusValue.PROGRESSING, reason, message)
 
 
-def broken(reason: str, message: str) -> Desired:
+def broken(reason: str, message: str) -> Component:
     """A user has to correct something."""
-    return verdict(ConditionStatus.FALSE, reason, message, Observability.ERROR)
+    return health(StatusValue.FAILED, reason, message)
 
 
-def awaiting(route: str, namespace: str, gateway: ParentReference) -> Desired:
+def awaiting(route: str, namespace: str, gateway: ParentReference) -> Component:
     """The gateway has said nothing yet; the same words before and after the route exists, to save a status write."""
     return pending(f"Gateway {gateway.namespace or namespace}/{gateway.name} has not accepted HTTPRoute {route} yet")
 
@@ -71,8 +72,8 @@ def accepted_message(gateway: str, route: str) -> str:
     return f"{gateway} accepted HTTPRoute {route}"
 
 
-def acceptance(route: HTTPRoute, gateway: ParentReference) -> Desired:
-    """The condition that follows from the route's status; one accepting parent entry is enough."""
+def acceptance(route: HTTPRoute, gateway: ParentReference) -> Component:
+    """What follows from the route's status; one accepting parent entry is enough."""
     entries = [entry for entry in route.status.parents if _is_about(entry, route, gateway)]
     by_entry = [_verdict_of(entry, route, gateway) for entry in entries]
     decided = [one for one in by_entry if one is not None]
@@ -83,19 +84,19 @@ def acceptance(route: HTTPRoute, gateway: ParentReference) -> Desired:
     return awaiting(route.name, route.namespace, gateway)
 
 
-def served(desired: Desired, gateway: Gateway | None, reference: ParentReference) -> Desired:
-    """The condition of an accepted route as far as its gateway serves (RT-230, RT-231).
+def served(accepted: Component, gateway: Gateway | None, reference: ParentReference) -> Component:
+    """How an accepted route does as far as its gateway serves (RT-230, RT-231).
 
     Args:
-        desired: what follows from the route alone.
+        accepted: what follows from the route alone.
         gateway: ``None`` where it is not known, which changes nothing.
     """
-    fault = None if gateway is None or not _is_accepted(desired) else _not_programmed(gateway, reference)
+    fault = None if gateway is None or not _is_accepted(accepted) else _not_programmed(gateway, reference)
     if gateway is None or fault is None:
-        return desired
+        return accepted
     said = f"{fault.reason}: {fault.message}" if fault.message else fault.reason
     if fault.reason in _ADDRESS_REASONS:
-        return replace(desired, message=f"{desired.message}; the Gateway has no address of its own yet ({said})")
+        return replace(accepted, message=f"{accepted.message}; the Gateway has no address of its own yet ({said})")
     name = f"{gateway.namespace}/{gateway.name}"
     return pending(f"Gateway {name} does not serve yet, though it accepted the route: {said}", GATEWAY_NOT_PROGRAMMED)
 
@@ -111,26 +112,26 @@ def _not_programmed(gateway: Gateway, reference: ParentReference) -> Condition |
     return None
 
 
-def _is_accepted(desired: Desired) -> bool:
-    return desired.status is ConditionStatus.TRUE
+def _is_accepted(route: Component) -> bool:
+    return route.state is StatusValue.READY
 
 
-def _is_unresolved(desired: Desired) -> bool:
-    return desired.observe is not Observability.ERROR
+def _is_unresolved(route: Component) -> bool:
+    return route.state is not StatusValue.FAILED
 
 
-def _is_any(_: Desired) -> bool:
+def _is_any(_: Component) -> bool:
     return True
 
 
-def _verdict_of(entry: RouteParentStatus, route: HTTPRoute, gateway: ParentReference) -> Desired | None:
+def _verdict_of(entry: RouteParentStatus, route: HTTPRoute, gateway: ParentReference) -> Component | None:
     current = tuple(one for one in entry.conditions if (one.observed_generation or 0) >= route.metadata.generation)
     accepted, resolved = find_condition(current, "Accepted"), find_condition(current, "ResolvedRefs")
     undecided = accepted is None or ConditionStatus.UNKNOWN is accepted.status or accepted.reason == _UNDECIDED_REASON
     if accepted is not None and not undecided and accepted.status is ConditionStatus.FALSE:
         # Before its references: a user who reads that a backend is missing would wait in vain (RT-144).
         return broken(
-            accepted.reason,
+            accepted.reason or "Unknown",
             f"Gateway {_name(route, gateway)} rejected HTTPRoute {route.name}: {accepted.message or accepted.reason}",
         )
     if resolved is not None and resolved.status is ConditionStatus.FALSE:
@@ -138,10 +139,10 @@ def _verdict_of(entry: RouteParentStatus, route: HTTPRoute, gateway: ParentRefer
     if undecided:
         return None
     message = accepted_message(f"Gateway {_name(route, gateway)}", route.name)
-    return verdict(ConditionStatus.TRUE, "HTTPRouteAccepted", message, Observability.INFO)
+    return health(StatusValue.READY, "HTTPRouteAccepted", message)
 
 
-def _unresolved(resolved: Condition) -> Desired:
+def _unresolved(resolved: Condition) -> Component:
     if resolved.reason in _BACKEND_REASONS:
         said = resolved.message or resolved.reason
         hint = "; KServe creates it for the InferenceService" if resolved.reason == BACKEND_NOT_FOUND else ""

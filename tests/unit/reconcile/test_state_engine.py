@@ -420,3 +420,11 @@ def test_a_blocked_plan_carries_status_and_events_only() -> None:
     assert (plan.children, plan.deletes, plan.patches) == ((), (), ())
     assert plan.status is not None
     assert plan.retry is not None
+
+
+@pytest.mark.spec("FW-371")
+def test_of_a_status_that_another_service_sums_up_only_the_components_are_reported() -> None:
+    part = Component("HTTPRoute", errors=(error(Category.INVALID_SPEC, "NoMatchingParent", "no listener"),))
+    found = evaluate(("HTTPRoute",), (part,), generation=3, stored=(), stored_status=None, now=NOW, sums_up=False)
+    assert [(one.type, one.reason) for one in found.conditions] == [("HTTPRouteReady", "NoMatchingParent")]
+    assert [one.condition for one in found.events] == ["HTTPRouteReady"]

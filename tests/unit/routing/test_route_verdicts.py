@@ -16,13 +16,13 @@ from aim_domain.trim import gateway
 from aim_routing.path import PathProblem, normalise, path_of, render
 from aim_routing.route import acceptance, served
 from aim_routing.service import definition
-from controller_runtime import ConditionStatus, Delete, Desired, JsonObject, Observability, Plan
+from controller_runtime import Component, Delete, JsonObject, Plan, StatusValue
 from controller_runtime.testing import NOW, cache_of
 
 GATEWAY = {"name": "gw", "namespace": "infra"}
 
 
-def said(*entries: JsonObject, gateway: JsonObject | None = None, **metadata: Any) -> Desired:
+def said(*entries: JsonObject, gateway: JsonObject | None = None, **metadata: Any) -> Component:
     """What follows from these parent entries of a route in the namespace ml-team."""
     route = make(HTTP_ROUTE, "chat", namespace="ml-team", status={"parents": list(entries)}, **metadata)
     return acceptance(HTTPRoute.model_validate(route), ParentReference.model_validate(gateway or GATEWAY))
@@ -39,11 +39,11 @@ def unresolved(reason: str, message: str) -> JsonObject:
 @pytest.mark.spec("RT-143")
 def test_an_accepted_route_names_gateway_and_route() -> None:
     accepted = said(parent(condition("Accepted", True)))
-    assert (accepted.reason, accepted.observe) == ("HTTPRouteAccepted", Observability.INFO)
+    assert (accepted.state, accepted.reason) == (StatusValue.READY, "HTTPRouteAccepted")
     assert accepted.message == "Gateway infra/gw accepted HTTPRoute chat"
 
 
-def of_gateway(*conditions: JsonObject, section: str | None = None, generation: int = 1, **listener: Any) -> Desired:
+def of_gateway(*conditions: JsonObject, section: str | None = None, generation: int = 1, **listener: Any) -> Component:
     """What follows of an accepted route where the Gateway has these conditions."""
     observed = [{**one, "observedGeneration": 1} for one in conditions]
     status = {"conditions": observed, "listeners": [listener] if listener else []}
@@ -56,8 +56,7 @@ def of_gateway(*conditions: JsonObject, section: str | None = None, generation: 
 @pytest.mark.spec("RT-230")
 def test_a_route_of_a_gateway_that_does_not_serve_is_not_ready() -> None:
     waiting = of_gateway(condition("Programmed", False, "NoResources", "0 of 2 proxies are ready"))
-    assert (waiting.status, waiting.reason) == (ConditionStatus.FALSE, "GatewayNotProgrammed")
-    assert waiting.observe is Observability.INFO
+    assert (waiting.state, waiting.reason) == (StatusValue.PROGRESSING, "GatewayNotProgrammed")
     assert waiting.message == (
         "Gateway infra/gw does not serve yet, though it accepted the route: NoResources: 0 of 2 proxies are ready"
     )
@@ -94,7 +93,7 @@ def test_the_listener_that_the_route_names_decides_too(section: str, reason: str
 @pytest.mark.parametrize("reason", ["AddressNotAssigned", "AddressNotUsable"])
 def test_a_gateway_without_a_load_balancer_serves_and_the_message_states_what_it_lacks(reason: str) -> None:
     found = of_gateway(condition("Programmed", False, reason, "no address"))
-    assert (found.status, found.reason) == (ConditionStatus.TRUE, "HTTPRouteAccepted")
+    assert (found.state, found.reason) == (StatusValue.READY, "HTTPRouteAccepted")
     assert found.message == (
         f"Gateway infra/gw accepted HTTPRoute chat; the Gateway has no address of its own yet ({reason}: no address)"
     )
@@ -115,7 +114,7 @@ def test_the_count_of_attached_routes_is_not_published() -> None:
 @pytest.mark.parametrize(("message", "why"), [("no listener", "no listener"), ("", "NotAllowedByListeners")])
 def test_a_rejection_is_reported_with_what_the_gateway_says(message: str, why: str) -> None:
     rejected = said(parent(condition("Accepted", False, "NotAllowedByListeners", message)))
-    assert (rejected.reason, rejected.observe) == ("NotAllowedByListeners", Observability.ERROR)
+    assert (rejected.state, rejected.reason) == (StatusValue.FAILED, "NotAllowedByListeners")
     assert rejected.message == f"Gateway infra/gw rejected HTTPRoute chat: {why}"
 
 
@@ -179,9 +178,9 @@ def test_a_value_of_which_nothing_is_left_is_an_error(value: str) -> None:
 def test_unresolved_references_keep_the_reason_where_users_know_it(
     reason: str, message: str, reported: tuple[str, str]
 ) -> None:
-    desired = said(unresolved(reason, message))
-    assert (desired.reason, desired.message) == reported
-    assert desired.observe is Observability.INFO
+    waiting = said(unresolved(reason, message))
+    assert (waiting.reason, waiting.message) == reported
+    assert waiting.state is StatusValue.PROGRESSING
 
 
 @pytest.mark.spec("RT-142")

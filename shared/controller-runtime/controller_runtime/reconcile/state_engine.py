@@ -76,6 +76,7 @@ def evaluate(
     failure: ClassifiedError | None = None,
     progressing: tuple[str, str] | None = None,
     created: datetime | None = None,
+    sums_up: bool = True,
 ) -> Evaluation:
     """Conditions, status and decisions of one pass.
 
@@ -91,6 +92,8 @@ def evaluate(
         failure: the failed write of this object's previous plan, ``view.failure``; nothing may be applied then.
         progressing: reason and message of ``Ready`` instead of ``Progressing`` (AR-485).
         created: when the object came, if its first status may wait until there is something lasting to tell (FW-518).
+        sums_up: false where another service makes `Ready`, parent conditions and status value (FW-371): the conditions
+            are those of the components alone.
     """
     named = sorted((part for part in components if part.name), key=lambda part: _rank(order, part.name))
     held = [part for part in named if _is_held(part, stored, now)]
@@ -105,9 +108,9 @@ def evaluate(
     verdict = _aggregate([item for item in judged if item.component.name in order], every, loose, memory, progressing)
     desired = (
         *(item.desired for item in judged if not item.component.counted_only),
-        *_parents(every, stored),
+        *(_parents(every, stored) if sums_up else ()),
         *extra,
-        verdict.ready,
+        *((verdict.ready,) if sums_up else ()),
     )
     settled = settle(desired, stored, generation=generation, now=now)
     first = None if progressing or wrong else _first_status(created, stored, verdict.status)
