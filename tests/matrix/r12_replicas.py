@@ -1,4 +1,7 @@
-"""Two replicas of every service, and in the middle of the work each leader goes away: the other one goes on."""
+"""Two replicas of every service, and in the middle of the work each leader goes away: the other one goes on.
+
+So it is where the two divide a service by namespace: the one that leads the story's shard is killed.
+"""
 
 import asyncio
 import math
@@ -13,10 +16,12 @@ from typing import Final
 
 from matrix.api_proxy import Written, acting_without_lease, requests_of
 from matrix.case import Case, Outcome, Scenario
-from matrix.site import Site
+from matrix.site import NAMESPACE, Site
 from support.nats import eventually
 
 from aim_domain.services import SERVICES
+from aim_local.supervision.process import Supervised
+from controller_runtime.shard import Shard, shard_of
 
 
 class Way(StrEnum):
@@ -32,6 +37,11 @@ class Way(StrEnum):
 
 _MOST_SECONDS: Final[Mapping[Way, float]] = {Way.KILL: 20.0, Way.STOP: 8.0, Way.PAUSE: 20.0}
 """Until the other one leads: a Lease of 15 s and a try each 2 s, or a try after it was given back; and some breath."""
+
+DIVISIBLE: Final = ("serving", "routing")
+_COUNT: Final = next(count for count in range(2, 17) if shard_of(NAMESPACE, count))
+STORY: Final = Shard(shard_of(NAMESPACE, _COUNT), _COUNT)
+"""The shard of the story's namespace: one that publishes no parts of its service, as shard 0 does."""
 
 
 async def _go_away(way: Way, site: Site, chance: random.Random) -> Outcome:
@@ -61,10 +71,15 @@ def second(name: str) -> str:
     return f"{name}-1"
 
 
-def led_after(written: Iterable[Written], name: str, gone: float) -> float:
-    """Seconds after the leader had gone that the other one got the Lease; infinity if it has not. Pure."""
-    taken = (one.at for one in written if one.client == second(name) and one.holder.startswith(f"aim-{name}-1"))
-    return min((at - gone for at in taken if at >= gone), default=math.inf)
+def led_after(written: Iterable[Written], client: str, gone: float, lease: str = "") -> float:
+    """Seconds after the leader had gone that a replica got the Lease; infinity if it has not. Pure.
+
+    Args:
+        client: the replica, as the proxy calls it.
+        lease: of several, the one that counts.
+    """
+    own = (one for one in written if one.client == client and one.holder.startswith(f"aim-{client}"))
+    return min((one.at - gone for one in own if one.at >= gone and lease in ("", one.name)), default=math.inf)
 
 
 def late(taken: Mapping[str, float], most: float) -> list[str]:
@@ -76,12 +91,12 @@ async def _taken_over(site: Site, gone: Mapping[str, float], patience: float) ->
     """By service, after how many seconds the other replica led; waits for it."""
 
     def all_led() -> bool:
-        return not any(math.isinf(led_after(site.proxy.written, name, at)) for name, at in gone.items())
+        return not any(math.isinf(led_after(site.proxy.written, second(name), at)) for name, at in gone.items())
 
     # Who is still without a leader then is told as a difference.
     with suppress(AssertionError):
         await eventually(all_led, "the other replicas lead", patience)
-    return {name: led_after(site.proxy.written, name, at) for name, at in gone.items()}
+    return {name: led_after(site.proxy.written, second(name), at) for name, at in gone.items()}
 
 
 @asynccontextmanager
@@ -98,7 +113,7 @@ async def _second_replicas(site: Site) -> AsyncIterator[None]:
 
 async def _strike(way: Way, site: Site, name: str, writes: int) -> float:
     """Let it write so often, and strike; when that was."""
-    await site.mirror.until(lambda: len(requests_of(site.proxy.written, name)) >= writes, 60 * site.patience)
+    await _written(site, name, writes)
     at = time.monotonic()
     match way:
         case Way.KILL:
@@ -108,6 +123,10 @@ async def _strike(way: Way, site: Site, name: str, writes: int) -> float:
         case Way.PAUSE:
             site.suspend(name)
     return at
+
+
+async def _written(site: Site, client: str, writes: int) -> None:
+    await site.mirror.until(lambda: len(requests_of(site.proxy.written, client)) >= writes, 60 * site.patience)
 
 
 async def _back(way: Way, site: Site) -> None:
@@ -126,8 +145,85 @@ async def _change_and_back(site: Site) -> None:
         await site.mirror.until(partial(site.asked_for, "own", replicas), 60 * site.patience)
 
 
+async def _shards(site: Site, chance: random.Random) -> Outcome:
+    """Of two replicas that divide a service, the one that leads the story's shard is killed; the other leads all."""
+    outcome = Outcome(Counter({f"kill the story's leader of {name}": 1 for name in DIVISIBLE}))
+    moments = {name: chance.randint(1, max(1, site.clean_writes[name] // 2)) for name in DIVISIBLE}
+    async with _divided(site) as pairs:
+        leading = {name: await _leading_and_other(site, name, pair) for name, pair in pairs.items()}
+        site.proxy.written.clear()
+        async with asyncio.TaskGroup() as group:
+            gone = {name: group.create_task(_kill(site, leading[name][0], at)) for name, at in moments.items()}
+            await site.tell()
+        most = _MOST_SECONDS[Way.KILL] * site.patience
+        taken = {
+            name: await _story_led(site, name, other, gone[name].result(), 2 * most)
+            for name, (_, other) in leading.items()
+        }
+        for killed, _ in leading.values():
+            await killed.start()
+        await _change_and_back(site)
+        outcome.differences = [*late(taken, most), *await site.converged()]
+        for pair in pairs.values():
+            identities = {one.name: f"aim-{one.name}" for one in pair}
+            outcome.differences += acting_without_lease(site.proxy.written, identities)
+        outcome.compared = len(site.expected) + len(site.proxy.written)
+    outcome.notes = {"seconds until another led": max(taken.values())}
+    return outcome
+
+
+@asynccontextmanager
+async def _divided(site: Site) -> AsyncIterator[Mapping[str, Sequence[Supervised]]]:
+    """Two replicas of each service that can be divided, in the place of the one that there is, which comes back."""
+    pairs = {name: [site.replica(name, number, AIM_SHARDS=str(_COUNT)) for number in (1, 2)] for name in DIVISIBLE}
+    async with AsyncExitStack() as started:
+        for name, pair in pairs.items():
+            await site.stack[name].stop()
+            started.push_async_callback(site.stack[name].start)
+            for one in pair:
+                await one.start()
+                started.push_async_callback(one.stop)
+        yield pairs
+
+
+async def _leading_and_other(site: Site, name: str, pair: Sequence[Supervised]) -> tuple[Supervised, Supervised]:
+    """The replica that leads the story's shard, and the other one, once each of them leads one."""
+
+    def holders() -> dict[str, str]:
+        """By Lease, which of the two holds it."""
+        taken = (one for one in site.proxy.written if one.holder.startswith(f"aim-{one.client}"))
+        return {one.name: one.client for one in taken if one.client in {replica.name for replica in pair}}
+
+    def is_shared() -> bool:
+        return len(holders()) == _COUNT and len(set(holders().values())) == len(pair)
+
+    await eventually(is_shared, f"two replicas of {name} share the shards", 60 * site.patience)
+    first, second = pair
+    leads = holders()[STORY.lease(f"aim-{name}")] == first.name
+    return (first, second) if leads else (second, first)
+
+
+async def _story_led(site: Site, name: str, replica: Supervised, gone: float, patience: float) -> float:
+    """Seconds after its leader had gone that a replica leads the story's shard; waits for it."""
+
+    def seconds() -> float:
+        return led_after(site.proxy.written, replica.name, gone, STORY.lease(f"aim-{name}"))
+
+    with suppress(AssertionError):
+        await eventually(lambda: not math.isinf(seconds()), "the other replica leads the story's shard", patience)
+    return seconds()
+
+
+async def _kill(site: Site, leader: Supervised, writes: int) -> float:
+    """Let it write so often, and kill it; when that was."""
+    await _written(site, leader.name, writes)
+    at = time.monotonic()
+    await leader.kill()
+    return at
+
+
 def _cases() -> Sequence[Case]:
-    return [Case("R12", way.value, partial(_go_away, way)) for way in Way]
+    return [*(Case("R12", way.value, partial(_go_away, way)) for way in Way), Case("R12", "shards", _shards)]
 
 
 SCENARIO: Final = Scenario("R12", "leaders go", "final objects, writes against Leases", _cases, on_real=True)

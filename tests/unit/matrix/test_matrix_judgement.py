@@ -57,10 +57,17 @@ def test_a_write_needs_the_lease_of_the_shard_of_its_namespace() -> None:
 def test_a_successor_leads_from_its_first_lease_on_and_is_reported_when_it_comes_late() -> None:
     before = [lease(1, "serving", "aim-serving-0_x"), lease(2, "serving-1", "aim-serving-0_x")]
     taken = [lease(18, "serving-1", "aim-serving-1_y"), lease(20, "serving-1", "aim-serving-1_y")]
-    assert led_after([*before, *taken], "serving", 3) == 15
-    assert led_after([lease(2, "serving-1", "aim-serving-1_y"), *taken], "serving", 3) == 15, "of an earlier term"
-    nobody = led_after(before, "serving", 3)
-    assert late({"routing": 15.0, "serving": nobody}, 20) == ["serving had no leader for inf s"]
+    assert led_after([*before, *taken], "serving-1", 3) == 15
+    assert led_after([lease(2, "serving-1", "aim-serving-1_y"), *taken], "serving-1", 3) == 15, "of an earlier term"
+    never = led_after(before, "serving-1", 3)
+    assert late({"routing": 15.0, "serving": never}, 20) == ["serving had no leader for inf s"]
+
+
+@pytest.mark.spec("FW-890")
+def test_a_successor_in_one_shard_does_not_lead_another() -> None:
+    own, taken = lease(4, "serving-1", "aim-serving-1_y"), lease(18, "serving-1", "aim-serving-1_y")
+    written = [replace(own, name="aim-serving"), replace(taken, name="aim-serving-1")]
+    assert led_after(written, "serving-1", 3, "aim-serving-1") == 15
 
 
 def test_every_case_of_a_crash_has_a_write_to_die_of() -> None:
