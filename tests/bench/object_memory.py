@@ -35,9 +35,7 @@ from bench.usage import MIB, processor_seconds
 from bench.watcher import Accept, arrivals, has_condition, is_running
 from rich.console import Console
 
-from aim_artifacts.settings import ArtifactsSettings
-from aim_discovery.settings import DiscoverySettings
-from aim_domain import AimSettings, kinds
+from aim_domain import kinds
 from aim_domain.naming import inference_service_name
 from aim_domain.parts import (
     AUTOSCALERS,
@@ -52,7 +50,6 @@ from aim_domain.services import SERVICES
 from aim_local.apiserver import EXTERNAL_CRDS, ControlPlane
 from aim_local.nats import NatsServer
 from aim_local.ports import HOST, free_ports
-from aim_model_sync.settings import ModelSyncSettings
 from controller_runtime import FACTS, JsonObject, Key, Part, ServiceDefinition, dumps, loads
 from controller_runtime.kind_names import KindName
 from controller_runtime.kube.reflector_state import Restarted
@@ -124,12 +121,6 @@ _MODEL_BODY: Final[JsonObject] = {
 }
 _WITH_SERVICE: Final = (AIM_SERVICES, INFERENCE_SERVICES, HTTP_ROUTES, PREDICTOR_PODS, AUTOSCALERS)
 
-_SETTINGS: Final[Mapping[str, type[AimSettings]]] = {
-    "artifacts": ArtifactsSettings,
-    "discovery": DiscoverySettings,
-    "model-sync": ModelSyncSettings,
-}
-
 SUBJECTS: Final[Mapping[str, Subject]] = {
     "discovery": Subject(
         "discovery",
@@ -179,7 +170,7 @@ async def take_specimen(folder: Path, subject: Subject) -> Specimen:
             await place.create(subject.kind, [subject.body])
             await seen.until_seen([key], _PATIENCE)
         await place.settled()
-        return Specimen(subject, {part.name: await _listed(place, part) for part in _consumed(subject.service)})
+        return Specimen(subject, {part.name: await _listed(place, part) for part in consumed(subject.service)})
 
 
 async def _listed(place: Site, part: Part[Any]) -> list[JsonObject]:
@@ -193,13 +184,14 @@ async def _listed(place: Site, part: Part[Any]) -> list[JsonObject]:
     return [{**identity, **one} for one in page.items]
 
 
-def _consumed(service: str) -> list[Part[Any]]:
+def consumed(service: str) -> list[Part[Any]]:
+    """The parts of the API server that a service reads from the log."""
     return [part for part in _declared(service).consumes if part is not FACTS]
 
 
 def _declared(service: str) -> ServiceDefinition:
     package = import_module(f"aim_{service.replace('-', '_')}.service")
-    found: ServiceDefinition = package.definition(_SETTINGS.get(service, AimSettings)())
+    found: ServiceDefinition = package.definition(package.SETTINGS())
     return found
 
 
@@ -247,7 +239,7 @@ def _fill(
     """Put everything into the API server's store; returns it by part."""
     held: list[tuple[Part[Any], list[JsonObject]]] = []
     registry = plane._life.registry
-    for part in _consumed(subject.service):
+    for part in consumed(subject.service):
         resource = registry.find_kind(part.kind.api_version, part.kind.kind)
         assert resource is not None
         copied = part in subject.copied

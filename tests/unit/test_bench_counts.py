@@ -5,9 +5,10 @@ from collections.abc import Sequence
 import pytest
 from bench.latency import costs_per_service
 from bench.ledger import Cost, Ledger
+from bench.object_memory import SUBJECTS, consumed
 from bench.watcher import ProgressReports
 
-from controller_runtime import JsonObject, Key
+from controller_runtime import FACTS, JsonObject, Key
 
 CHAT = Key("team", "chat")
 WRITES = Ledger({("serving", Cost.WRITE, "apply aimservices/status"): 7})
@@ -53,3 +54,10 @@ def test_a_service_that_wavers_fails() -> None:
     found.on_change(CHAT, states[1], gone=True)
     found.on_change(CHAT, states[1], gone=False)
     assert found.total([CHAT]) == 3, "one that is created again begins again"
+
+
+@pytest.mark.parametrize("service", SUBJECTS)
+def test_the_measure_of_memory_fills_what_each_service_reads_but_its_facts(service: str) -> None:
+    found = consumed(service)
+    assert found
+    assert FACTS not in found
