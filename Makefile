@@ -199,7 +199,7 @@ node-down: setup
 
 # The definitions of KServe, Gateway API and KEDA for the embedded control plane, from the same modules.
 external-crds: kube-assets
-	$(BIN)/python -m aim_local.assets crds deploy/local/aim_local/crds
+	$(BIN)/python -m aim_local.assets crds deploy/apiserver/embedded_apiserver/crds
 
 format: setup
 	$(BIN)/ruff check --fix .

@@ -12,11 +12,11 @@ from support.services import Platform, ServiceUnderTest
 from support.tiny_service import BROKEN
 
 from aim_domain.services import SERVICES
-from aim_local.apiserver import ControlPlane
-from aim_local.apiserver.faults import FaultRule, Latency, Refusal
 from controller_runtime import Key
 from controller_runtime.log.broker.connection import PubAck
 from controller_runtime.log.wire.subjects import DEFAULT_LAYOUT
+from embedded_apiserver import ControlPlane
+from embedded_apiserver.faults import FaultRule, Latency, Refusal
 
 APPLY = frozenset({"apply"})
 CONFIG_MAPS = frozenset({"configmaps"})

@@ -94,7 +94,7 @@ async def measure(services: int) -> list[Figure]:
         kubeconfig = Path(folder, "kubeconfig")
         env = {**os.environ, "KUBECONFIG": str(kubeconfig)}
         async with (
-            _started("aim_local.apiserver", "--crds", str(CRDS), "--kubeconfig", str(kubeconfig)) as (server, line),
+            _started("embedded_apiserver", "--crds", str(CRDS), "--kubeconfig", str(kubeconfig)) as (server, line),
             _started("aim_local.actors", "--data", folder, env=env) as (actors, _),
             aiohttp.ClientSession(line.split()[-1], read_bufsize=2**22) as http,
         ):

@@ -61,7 +61,7 @@ class Server:
 async def running_server() -> AsyncIterator[Server]:
     begun = time.monotonic()
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "aim_local.apiserver", "--crds", str(CRDS), stdout=asyncio.subprocess.PIPE
+        sys.executable, "-m", "embedded_apiserver", "--crds", str(CRDS), stdout=asyncio.subprocess.PIPE
     )
     try:
         assert process.stdout is not None

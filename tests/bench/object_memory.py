@@ -47,7 +47,6 @@ from aim_domain.parts import (
 )
 from aim_domain.parts import SERVICES as AIM_SERVICES
 from aim_domain.services import SERVICES
-from aim_local.apiserver import EXTERNAL_CRDS, ControlPlane
 from aim_local.nats import NatsServer
 from aim_local.ports import HOST, free_ports
 from controller_runtime import FACTS, JsonObject, Key, Part, ServiceDefinition, dumps, loads
@@ -57,6 +56,7 @@ from controller_runtime.log.broker.connection import BusConnection, BusSettings,
 from controller_runtime.log.publish.publisher import Publisher
 from controller_runtime.log.publish.source import published
 from controller_runtime.log.publish.state import Phase, PublisherSettings, PublisherSetup
+from embedded_apiserver import EXTERNAL_CRDS, ControlPlane
 
 _TOKEN: Final = "specimen"
 """Name of the object that is copied; nothing else may be called so. Copies have names of the same length."""

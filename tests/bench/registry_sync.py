@@ -27,8 +27,6 @@ from support.model_sync_service import OTHERS, SOURCES, is_settled, source
 from support.nats import settings_for
 
 from aim_domain import AimSettings
-from aim_local.apiserver import ControlPlane
-from aim_local.apiserver.controlplane import load_crds
 from aim_local.nats import NatsServer
 from aim_local.registry import BearerAuth, ImageStore, LocalRegistry
 from controller_runtime import Clients, JsonObject, KubeClient, dumps, load_connection
@@ -36,6 +34,8 @@ from controller_runtime.log.broker.connection import connect
 from controller_runtime.manager.context import ProcessContext
 from controller_runtime.manager.run import ServiceProcess
 from controller_runtime.telemetry.metrics import Metrics
+from embedded_apiserver import ControlPlane
+from embedded_apiserver.controlplane import load_crds
 
 _PATIENCE: Final = 300.0
 _KIB_PER_MIB: Final = 1024

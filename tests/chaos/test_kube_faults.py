@@ -9,13 +9,13 @@ import aiohttp
 import pytest
 from support.controlplane import RawApi, eventually, raw_api
 
-from aim_local.apiserver import ControlPlane, FaultRule
-from aim_local.apiserver.faults import Crash, Fault, Latency, Refusal, Reset, Silence, Stale
 from controller_runtime import JsonObject, KubeClient, TransportSettings
 from controller_runtime.backoff import Backoff
 from controller_runtime.kinds import CONFIG_MAP
 from controller_runtime.kube.config import Connection, NoCredentials
 from controller_runtime.kube.reflector import Delete, Reflector, ReflectorSettings, Restarted, Upsert, as_sent
+from embedded_apiserver import ControlPlane, FaultRule
+from embedded_apiserver.faults import Crash, Fault, Latency, Refusal, Reset, Silence, Stale
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 QUICK = Backoff(base=0.02, cap=0.1)

@@ -11,8 +11,8 @@ from support.hosted_console import Time, hosted_console, port_of
 from support.scraping import planted_token
 
 from aim_console.sessions import REVIEWED_SECONDS
-from aim_local.apiserver import ControlPlane
 from controller_runtime.kube.config import Connection, NoCredentials
+from embedded_apiserver import ControlPlane
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -5,9 +5,9 @@ from support.controlplane import RawApi
 from support.fake_apiserver import fake_apiserver, status_answer, text_answer
 
 from aim_domain.pods.facts import EventsParams, LogParams, read_pod_events, read_pod_log
-from aim_local.apiserver import ControlPlane
 from controller_runtime import Category, EffectError, JsonObject, KubeClient
 from controller_runtime.kube.config import Connection, NoCredentials
+from embedded_apiserver import ControlPlane
 
 LOG = LogParams(namespace="ml", pod="pod-1", container="model-download")
 

@@ -10,9 +10,9 @@ from support.controlplane import RawApi
 from support.downloads import COMMIT, FakeHub, FakeS3, Program
 
 from aim_domain.kinds import AIM_ARTIFACT
-from aim_local.apiserver import ControlPlane
 from controller_runtime import KubeClient
 from controller_runtime.kube.config import Connection, NoCredentials
+from embedded_apiserver import ControlPlane
 
 Expected: TypeAlias = tuple[int, str, int, int, str]
 

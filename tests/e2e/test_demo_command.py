@@ -146,7 +146,7 @@ async def test_the_end_of_the_api_server_ends_the_demo_only_where_the_objects_en
             text = await printed(process, "You said: Hello, who are you?")
             process.send_signal(signal.SIGINT)
         else:
-            kill(folder, "aim_local.apiserver")
+            kill(folder, "embedded_apiserver")
             text = await printed(process, "The demo failed")
         async with asyncio.timeout(30 * PATIENCE):
             await process.wait()

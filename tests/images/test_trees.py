@@ -18,11 +18,11 @@ from support import containerfile
 from support.controlplane import definitions
 from support.nats import eventually
 
-from aim_local.apiserver.controlplane import ControlPlane
 from aim_local.nats import NatsServer
 from aim_local.ports import free_port
 from aim_local.processes import dying_with_parent
 from aim_packaging import tree
+from embedded_apiserver.controlplane import ControlPlane
 
 IMAGE_USER: Final = 65532
 # The libraries of all images are installed for them.

@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from aim_cli.__main__ import app
 from aim_cli.cluster.broker import BrokerNames, find_names, names_of
-from aim_local.apiserver import ControlPlane
 from aim_local.ports import HOST
+from embedded_apiserver import ControlPlane
 
 LABELS = {"app.kubernetes.io/name": "aim-engine", "app.kubernetes.io/component": "nats"}
 POD = {"metadata": {"labels": LABELS}, "spec": {"containers": [{"name": "nats", "image": "nats:2"}]}}

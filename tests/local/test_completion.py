@@ -16,7 +16,7 @@ from aiohttp import web
 from support.controlplane import RawApi
 from support.nats import eventually
 
-from aim_local.apiserver import ControlPlane
+from embedded_apiserver import ControlPlane
 
 AIM = "/apis/aim.eai.amd.com/v1alpha1/namespaces"
 IN_BASH = """

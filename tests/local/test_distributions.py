@@ -34,6 +34,7 @@ PACKAGES: Final = {
     "aim-routing": "services/routing/aim_routing",
     "aim-cli": "deploy/cli/aim_cli",
     "aim-console": "deploy/console/aim_console",
+    "aim-embedded-apiserver": "deploy/apiserver/embedded_apiserver",
     "aim-local": "deploy/local/aim_local",
     "aim-packaging": "deploy/packaging/aim_packaging",
 }

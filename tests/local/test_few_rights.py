@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 from aim_cli.__main__ import app
 from aim_domain import kinds, labels
 from aim_domain.naming import inference_service_name
-from aim_local.apiserver import ControlPlane
 from aim_local.ports import HOST, free_port
 from controller_runtime import KubeClient
 from controller_runtime.kube.config import Connection, NoCredentials
+from embedded_apiserver import ControlPlane
 
 __all__ = ["nats_server"]
 FORBIDDEN = 'x is forbidden: User "eve" cannot read it'

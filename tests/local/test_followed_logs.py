@@ -18,8 +18,8 @@ from support.reconcile_bench import Faults
 
 from aim_domain import labels
 from aim_domain.naming import inference_service_name
-from aim_local.apiserver import ControlPlane
 from controller_runtime import JsonObject
+from embedded_apiserver import ControlPlane
 
 CORE = "/api/v1/namespaces/team"
 AIM = "/apis/aim.eai.amd.com/v1alpha1/namespaces/team"

@@ -17,8 +17,8 @@ from support.controlplane import RawApi, eventually
 
 from aim_domain import labels
 from aim_domain.naming import inference_service_name
-from aim_local.apiserver import ControlPlane
 from aim_local.ports import free_port
+from embedded_apiserver import ControlPlane
 
 CORE = "/api/v1/namespaces/team"
 AIM = "/apis/aim.eai.amd.com/v1alpha1/namespaces/team"

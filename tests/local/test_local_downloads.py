@@ -10,8 +10,8 @@ import pytest
 from support.cluster import NAMESPACE, JobSpec, holds, path, simulated_cluster
 from support.controlplane import RawApi, eventually
 
-from aim_local.apiserver import ControlPlane
 from controller_runtime import JsonObject, loads
+from embedded_apiserver import ControlPlane
 
 JOBS, PODS = "batch/v1/jobs", "v1/pods"
 SOURCE = "hf://Qwen/Qwen3-32B"

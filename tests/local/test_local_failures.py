@@ -10,8 +10,8 @@ from support.controlplane import RawApi
 
 from aim_local.actors import ActorSettings, SimulatedCluster
 from aim_local.actors.failures import failure_api
-from aim_local.apiserver import ControlPlane
 from controller_runtime import JsonObject, KubeClient, load_connection
+from embedded_apiserver import ControlPlane
 
 JOBS, PODS, ISVCS = "batch/v1/jobs", "v1/pods", "serving.kserve.io/v1beta1/inferenceservices"
 CLAIMS, EVENTS = "v1/persistentvolumeclaims", "v1/events"

@@ -8,10 +8,10 @@ import pytest_asyncio
 from support.cluster import NAMESPACE, holds, inference_service, path
 from support.controlplane import RawApi
 
-from aim_local.apiserver import ControlPlane
 from aim_local.engine import Backends, engine
 from aim_local.gateway import RouteTable, gateway, routes_of
 from controller_runtime import JsonObject, Key, KubeClient, load_connection, loads
+from embedded_apiserver import ControlPlane
 
 CHAT: JsonObject = {"messages": [{"role": "user", "content": "hello there"}]}
 

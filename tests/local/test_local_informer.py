@@ -6,10 +6,10 @@ import pytest
 from support.controlplane import controlplane, eventually
 
 from aim_local.actors.runtime import Informer
-from aim_local.apiserver import ControlPlane
 from controller_runtime import JsonObject, Key, KubeClient
 from controller_runtime.kinds import CONFIG_MAP
 from controller_runtime.kube.config import Connection, NoCredentials
+from embedded_apiserver import ControlPlane
 
 __all__ = ["controlplane"]
 

@@ -64,7 +64,7 @@ async def test_a_kubeconfig_is_replaced_as_a_whole(tmp_path: Path) -> None:
     kubeconfig.write_text("an earlier one")
     os.link(kubeconfig, opened_before)
     server = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "aim_local.apiserver", "--kubeconfig", str(kubeconfig), stdout=asyncio.subprocess.PIPE
+        sys.executable, "-m", "embedded_apiserver", "--kubeconfig", str(kubeconfig), stdout=asyncio.subprocess.PIPE
     )
     try:
         assert server.stdout is not None

@@ -13,8 +13,8 @@ import aiohttp
 import pytest
 from support.controlplane import CRDS, definitions, eventually
 
-from aim_local.apiserver import ControlPlane
 from aim_local.stack import Stack, StackError, StackSettings
+from embedded_apiserver import ControlPlane
 
 INFRASTRUCTURE = ("control-plane", "nats", "registry", "actors", "gateway")
 

@@ -1,7 +1,7 @@
 """A reverse proxy between a service and the API server, where requests are counted and made to go wrong.
 
 One port per client, so that clients are told apart whatever they call themselves, and the same rules work against any
-API server: those of `aim_local.apiserver.faults` that need nothing of its insides.
+API server: those of `embedded_apiserver.faults` that need nothing of its insides.
 """
 
 import asyncio
@@ -18,12 +18,12 @@ import yaml
 from aiohttp import web
 from yarl import URL
 
-from aim_local.apiserver.faults import Fault, FaultRule, Faults, Latency, Phase, Refusal, Reset, Silence, Subject
-from aim_local.apiserver.requestinfo import Target, parse_target
 from aim_local.ports import HOST, free_ports
 from controller_runtime import JsonObject, dumps, loads
 from controller_runtime.kube.config import Connection, from_kubeconfig
 from controller_runtime.shard import Shard, noted_count, shard_of
+from embedded_apiserver.faults import Fault, FaultRule, Faults, Latency, Phase, Refusal, Reset, Silence, Subject
+from embedded_apiserver.requestinfo import Target, parse_target
 
 _WRITES: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _NOT_PASSED_ON: Final = frozenset({"host", "accept-encoding", "connection", "content-length", "transfer-encoding"})

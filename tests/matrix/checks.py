@@ -13,8 +13,8 @@ from matrix.plans import judge
 from matrix.r10_soak import MOST_DESCRIPTORS, MOST_GROWTH, grown, usage
 from matrix.site import CATALOGUE_IMAGE, NAMESPACE, OWN, Site, service
 
-from aim_local.apiserver.faults import FaultRule, Refusal
 from controller_runtime import JsonObject
+from embedded_apiserver.faults import FaultRule, Refusal
 
 _PATIENCE: Final = 20.0
 _LARGE: Final = 1_000_000

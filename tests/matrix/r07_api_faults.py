@@ -11,7 +11,7 @@ from matrix.case import Case, Outcome, Scenario
 from matrix.site import NAMESPACE, Site
 
 from aim_domain import labels
-from aim_local.apiserver.faults import Fault, FaultRule, Latency, Phase, Refusal, Reset, Silence
+from embedded_apiserver.faults import Fault, FaultRule, Latency, Phase, Refusal, Reset, Silence
 
 _WRITES: Final = frozenset({"write"})
 _WATCHES: Final = frozenset({"watch"})

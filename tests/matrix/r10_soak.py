@@ -15,9 +15,9 @@ from matrix.site import CATALOGUE_IMAGE, NAMESPACE, OWN, Site, service
 
 from aim_domain import CacheMode, labels
 from aim_domain.services import SERVICES
-from aim_local.apiserver.faults import FaultRule, Latency, Phase, Refusal, Reset
 from aim_local.supervision.process import Supervised
 from controller_runtime import JsonObject
+from embedded_apiserver.faults import FaultRule, Latency, Phase, Refusal, Reset
 
 _Act: TypeAlias = Callable[[Site, random.Random], Awaitable[str]]
 _SERVICES: Final = 12

@@ -3,11 +3,11 @@
 import pytest
 from support.controlplane import CRDS, RawApi
 
-from aim_local.apiserver import EXTERNAL_CRDS
-from aim_local.apiserver.controlplane import load_crds
 from aim_local.assets import find_toolset
 from aim_local.assets.reduced import differing, files
 from controller_runtime import JsonObject
+from embedded_apiserver import EXTERNAL_CRDS
+from embedded_apiserver.controlplane import load_crds
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

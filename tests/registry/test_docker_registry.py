@@ -13,9 +13,9 @@ from support.model_sync_service import SOURCES, condition, models, running_servi
 from support.oci import pull_secret
 from support.token_server import ISSUER, SERVICE, TokenServer
 
-from aim_local.apiserver import ControlPlane
 from aim_local.registry.auth import basic_header
 from controller_runtime import JsonObject, dumps
+from embedded_apiserver import ControlPlane
 from oci_registry import (
     ImageReference,
     RegistryClient,

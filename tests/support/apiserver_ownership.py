@@ -4,10 +4,10 @@ from collections.abc import Collection
 
 from support.apiserver_schemas import widget_schema
 
-from aim_local.apiserver.objects import fieldmanager
-from aim_local.apiserver.objects.managedfields import decode, render
-from aim_local.apiserver.objects.schema import Schema
 from controller_runtime import JsonObject
+from embedded_apiserver.objects import fieldmanager
+from embedded_apiserver.objects.managedfields import decode, render
+from embedded_apiserver.objects.schema import Schema
 
 EARLY, LATE = "2024-01-01T00:00:00Z", "2024-01-01T00:00:09Z"
 

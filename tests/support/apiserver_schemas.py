@@ -6,8 +6,8 @@ from typing import Any
 
 import yaml
 
-from aim_local.apiserver.objects.schema import Schema
 from controller_runtime import JsonObject
+from embedded_apiserver.objects.schema import Schema
 
 CRDS = Path(__file__).parents[2] / "deploy" / "crds"
 

@@ -9,9 +9,9 @@ import pytest_asyncio
 from support.controlplane import RawApi
 
 from aim_local.actors import ActorSettings, SimulatedCluster
-from aim_local.apiserver import ControlPlane
 from aim_local.engine import Backends
 from controller_runtime import JsonObject, KubeClient, load_connection
+from embedded_apiserver import ControlPlane
 
 NAMESPACE = "ml-team"
 IMAGE = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"

@@ -15,7 +15,6 @@ from support.bus_source import Source
 from support.nats import TEST_LIMITS, connected, eventually
 
 from aim_console.mirror import OBJECT_PARTS
-from aim_local.apiserver import ControlPlane
 from aim_local.nats import NatsServer
 from aim_local.processes import dying_with_parent, stop_process
 from controller_runtime import JsonObject, Key
@@ -23,6 +22,7 @@ from controller_runtime.log.broker.connection import BusConnection, PubAck
 from controller_runtime.log.broker.streams import ensure_streams
 from controller_runtime.log.history.decisions import DecisionRecord
 from controller_runtime.log.wire.subjects import DEFAULT_LAYOUT
+from embedded_apiserver import ControlPlane
 
 _PATIENCE: Final = 30.0
 _IN_FLIGHT: Final = 32

@@ -18,9 +18,9 @@ import orjson
 import pytest
 import pytest_asyncio
 
-from aim_local.apiserver import EXTERNAL_CRDS, ControlPlane
-from aim_local.apiserver.controlplane import load_crds
 from controller_runtime import JsonObject
+from embedded_apiserver import EXTERNAL_CRDS, ControlPlane
+from embedded_apiserver.controlplane import load_crds
 
 CRDS = Path(__file__).parents[2] / "deploy" / "crds"
 """The generated definitions of the platform's own kinds."""

@@ -21,7 +21,6 @@ from aim_discovery.service import definition
 from aim_discovery.templates.discovery import JOBS_BY_OWNER
 from aim_discovery.templates.slots import ACTIVE_JOBS
 from aim_domain.parts import CLUSTER_MODELS, CLUSTER_TEMPLATES, DISCOVERY_JOBS, NAMESPACES, TEMPLATES
-from aim_local.apiserver import EXTERNAL_CRDS, ControlPlane
 from controller_runtime import Cache, Change, JsonObject, Key, KubeClient, Part, scoped, timestamp
 from controller_runtime.kinds import NAMESPACE as NAMESPACE_KIND
 from controller_runtime.kube.config import Connection, NoCredentials
@@ -35,6 +34,7 @@ from controller_runtime.reconcile.queue import WorkQueue
 from controller_runtime.reconcile.record import Records
 from controller_runtime.reconcile.worker import Worker
 from controller_runtime.testing import NOW
+from embedded_apiserver import EXTERNAL_CRDS, ControlPlane
 
 _MOST_PASSES = 5000
 

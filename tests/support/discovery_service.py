@@ -23,7 +23,6 @@ from aim_domain.parts import (
     RUNTIME_CONFIGS,
     TEMPLATE_CACHES,
 )
-from aim_local.apiserver import ControlPlane
 from aim_local.nats import NatsServer
 from aim_local.ports import LOOPBACK
 from controller_runtime import FACTS, JsonObject, KubeClient, ServiceDefinition, load_connection
@@ -32,6 +31,7 @@ from controller_runtime.log.broker.connection import connect
 from controller_runtime.manager.context import ProcessContext
 from controller_runtime.manager.run import ServiceProcess
 from controller_runtime.telemetry.metrics import Metrics
+from embedded_apiserver import ControlPlane
 
 OTHERS = ServiceDefinition(
     "others",

@@ -30,7 +30,7 @@ _FORKSERVER.set_forkserver_preload(
         "aim_routing.service",
         "aim_local.actors.cluster",
         "aim_local.actors.failures",
-        "aim_local.apiserver.controlplane",
+        "embedded_apiserver.controlplane",
         "aim_local.engine",
         "aim_local.gateway.server",
         "aim_local.registry.server",

@@ -29,10 +29,6 @@ from support.controlplane import definitions
 from support.deciding import WATCHED
 from support.virtual_clock import VirtualClock
 
-from aim_local.apiserver import ControlPlane
-from aim_local.apiserver.reading import Matcher, matcher
-from aim_local.apiserver.resources import ResourceType
-from aim_local.apiserver.store import Event, EventType, Watcher
 from controller_runtime import (
     FACT,
     FACTS,
@@ -66,6 +62,10 @@ from controller_runtime.reconcile.plan import Drop, Execution
 from controller_runtime.reconcile.queue import WorkQueue
 from controller_runtime.reconcile.worker import Worker
 from controller_runtime.testing import NOW, BuiltCache, cache_of
+from embedded_apiserver import ControlPlane
+from embedded_apiserver.reading import Matcher, matcher
+from embedded_apiserver.resources import ResourceType
+from embedded_apiserver.store import Event, EventType, Watcher
 
 T = TypeVar("T")
 

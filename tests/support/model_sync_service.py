@@ -10,7 +10,6 @@ from support.controlplane import RawApi, Reply
 from support.nats import settings_for
 
 from aim_domain.parts import CLUSTER_MODELS, CLUSTER_RUNTIME_CONFIGS
-from aim_local.apiserver import ControlPlane
 from aim_local.nats import NatsServer
 from aim_local.ports import LOOPBACK
 from aim_model_sync.service import definition
@@ -20,6 +19,7 @@ from controller_runtime.log.broker.connection import connect
 from controller_runtime.manager.context import ProcessContext
 from controller_runtime.manager.run import ServiceProcess
 from controller_runtime.telemetry.metrics import Metrics
+from embedded_apiserver import ControlPlane
 
 OTHERS = ServiceDefinition(
     "others", publishes=(CLUSTER_MODELS, CLUSTER_RUNTIME_CONFIGS), consumes=(FACTS,), governs_streams=True

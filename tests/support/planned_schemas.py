@@ -8,11 +8,11 @@ from support.controlplane import definitions
 from support.planned_writes import PlannedWrite, Verb
 
 from aim_domain.kinds import kind_of
-from aim_local.apiserver.objects.builtin import schema_for
-from aim_local.apiserver.objects.cel import CelRules
-from aim_local.apiserver.objects.errors import FieldError
-from aim_local.apiserver.objects.schema import Schema
 from controller_runtime import JsonObject, dumps, loads
+from embedded_apiserver.objects.builtin import schema_for
+from embedded_apiserver.objects.cel import CelRules
+from embedded_apiserver.objects.errors import FieldError
+from embedded_apiserver.objects.schema import Schema
 
 
 def refusals(body: JsonObject) -> list[FieldError]:

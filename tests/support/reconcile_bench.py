@@ -14,9 +14,6 @@ from support.deciding import WATCHED
 from support.virtual_clock import VirtualClock
 
 from aim_domain import AIMService, kinds
-from aim_local.apiserver import ControlPlane
-from aim_local.apiserver.http import Handler, Request
-from aim_local.serving import json_response
 from controller_runtime import (
     FACTS,
     Cache,
@@ -52,6 +49,9 @@ from controller_runtime.reconcile.queue import DEFAULT_BACKOFF, WorkQueue
 from controller_runtime.reconcile.record import Records
 from controller_runtime.reconcile.watchdog import Watchdog
 from controller_runtime.reconcile.worker import Worker
+from embedded_apiserver import ControlPlane
+from embedded_apiserver.http import Handler, Request
+from embedded_apiserver.serving import json_response
 
 SERVICES = Part("aimservices", kinds.AIM_SERVICE)
 CONFIG_MAPS = Part("configmaps", kinds.CONFIG_MAP)

@@ -7,8 +7,8 @@ import pytest_asyncio
 from support.controlplane import RawApi, api, controlplane
 from support.services import Platform, platform
 
-from aim_local.apiserver import ControlPlane
 from controller_runtime import JsonObject
+from embedded_apiserver import ControlPlane
 
 __all__ = ["api", "controlplane", "stage"]
 

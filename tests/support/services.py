@@ -15,10 +15,10 @@ import orjson
 from support.forks import Fork, Spawned
 from support.nats import eventually
 
-from aim_local.apiserver import ControlPlane
 from aim_local.nats import NatsServer
 from aim_local.ports import free_port
 from controller_runtime import JsonObject
+from embedded_apiserver import ControlPlane
 
 _TESTS = Path(__file__).parents[1]
 _NO_LIBRARY: Mapping[str, str] = MappingProxyType({})

@@ -101,7 +101,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @contextmanager
 def _embedded(folder: Path) -> Iterator[Server]:
     kubeconfig = folder / "kubeconfig"
-    command = ("aim_local.apiserver", "--kubeconfig", str(kubeconfig), "--crds", str(CRDS))
+    command = ("embedded_apiserver", "--kubeconfig", str(kubeconfig), "--crds", str(CRDS))
     with _running(folder / "apiserver.log", sys.executable, "-m", *command) as output:
         output.until("ready: ")
         yield Server(kubeconfig)

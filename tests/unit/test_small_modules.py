@@ -24,7 +24,7 @@ REASONS: Final[Mapping[str, str]] = MappingProxyType(
         "aim_console.newest": _PAGE,
         "aim_domain.metric_catalogue": "tables, read when the reference page is made and when a service counts",
         "aim_domain.settings": "read by every service, through the face of the package",
-        "aim_local.apiserver.objects.builtin": "pure object machinery, which the table of what is served uses",
+        "embedded_apiserver.objects.builtin": "pure object machinery, which the table of what is served uses",
         "aim_local.demo.view": "what a terminal shows, beside what the demo does",
         "aim_local.realcluster.definitions": "writes files of foreign operators, which the cluster only applies",
         "aim_local.up": "a command",
@@ -47,7 +47,7 @@ def sources() -> dict[str, Path]:
     found: dict[str, Path] = {}
     for top in sorted(ROOT.glob("shared/*/*/__init__.py")) + sorted(ROOT.glob("services/*/*/__init__.py")):
         found |= modules(top.parent)
-    for top in sorted(ROOT.glob("deploy/*/aim_*/__init__.py")):
+    for top in sorted(ROOT.glob("deploy/*/*/__init__.py")):
         found |= modules(top.parent)
     return found
 

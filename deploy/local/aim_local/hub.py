@@ -19,8 +19,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from aim_local.serving import HOST, serving
 from controller_runtime import dumps
+from embedded_apiserver.serving import HOST, serving
 
 WEIGHTS: Final = 1 << 20
 """Bytes of the weights of each repository."""

@@ -7,8 +7,8 @@ import aiohttp
 import pytest
 from support.controlplane import RawApi, raw_api, take, watching
 
-from aim_local.apiserver import ControlPlane
 from controller_runtime import JsonObject
+from embedded_apiserver import ControlPlane
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 

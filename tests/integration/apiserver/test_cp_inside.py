@@ -4,8 +4,8 @@ import asyncio
 
 from support.controlplane import RawApi, eventually, raw_api, take, watching
 
-from aim_local.apiserver import ControlPlane, Limits
 from controller_runtime import JsonObject
+from embedded_apiserver import ControlPlane, Limits
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 

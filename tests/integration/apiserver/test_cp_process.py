@@ -13,7 +13,7 @@ async def test_the_process_serves_until_it_is_asked_to_stop(tmp_path: Path) -> N
     kubeconfig = tmp_path / "kubeconfig"
     options = ("--port", "0", "--kubeconfig", str(kubeconfig), "--crds", str(CRDS))
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "aim_local.apiserver", *options, stdout=asyncio.subprocess.PIPE
+        sys.executable, "-m", "embedded_apiserver", *options, stdout=asyncio.subprocess.PIPE
     )
     try:
         assert process.stdout is not None

@@ -7,10 +7,10 @@ import pytest_asyncio
 from support.controlplane import RawApi
 
 from aim_artifacts.download_account import AccountMaker, AccountParams
-from aim_local.apiserver import ControlPlane
 from controller_runtime import EffectError, JsonObject, KubeClient
 from controller_runtime.kube.config import Connection, NoCredentials
 from controller_runtime.kube.transport import TransportSettings
+from embedded_apiserver import ControlPlane
 
 NAME = "aim-engine-downloader"
 READING = AccountParams(namespace="default", account=NAME)

@@ -6,10 +6,10 @@ import pytest
 from support.controlplane import RawApi
 
 from aim_artifacts.limits.mounts import MountReader, MountsParams
-from aim_local.apiserver import ControlPlane
 from controller_runtime import EffectError, JsonObject, KubeClient
 from controller_runtime.kube.config import Connection, NoCredentials
 from controller_runtime.kube.transport import TransportSettings
+from embedded_apiserver import ControlPlane
 
 NAMESPACE = "default"
 READING = MountsParams(namespace=NAMESPACE)

@@ -10,8 +10,6 @@ from support.cache_objects import widgets
 from support.controlplane import raw_api
 from support.nats import TEST_LIMITS, connected, eventually
 
-from aim_local.apiserver import ControlPlane, FaultRule
-from aim_local.apiserver.faults import Refusal, Silence
 from aim_local.nats import NatsServer
 from controller_runtime import Key, KubeClient, Part
 from controller_runtime.backoff import Backoff
@@ -21,6 +19,8 @@ from controller_runtime.kube.reflector import Reflector, ReflectorSettings
 from controller_runtime.log.broker.streams import ensure_streams
 from controller_runtime.log.publish.source import published
 from controller_runtime.log.wire.subjects import Layout
+from embedded_apiserver import ControlPlane, FaultRule
+from embedded_apiserver.faults import Refusal, Silence
 
 ABSENT = "nats://127.0.0.1:1"
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"

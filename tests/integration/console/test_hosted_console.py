@@ -29,7 +29,6 @@ from aim_console.mirror import Mirror, mirror
 from aim_console.serving import serve
 from aim_console.sessions import REVIEWED_SECONDS
 from aim_console.tokens import KNOWN_SECONDS, OF_AN_ADDRESS
-from aim_local.apiserver import ControlPlane
 from aim_local.nats import NatsServer
 from aim_local.ports import free_port
 from aim_local.processes import dying_with_parent, stop_process
@@ -37,6 +36,7 @@ from controller_runtime.kube.config import Connection, NoCredentials
 from controller_runtime.manager.certificates import self_signed_tls
 from controller_runtime.manager.http import HttpServer
 from controller_runtime.manager.settings import Address
+from embedded_apiserver import ControlPlane
 
 PATIENCE = 60.0
 

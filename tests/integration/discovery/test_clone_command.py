@@ -9,8 +9,8 @@ from support.controlplane import RawApi
 from support.discovery_service import CLUSTER_TEMPLATES, body
 
 from aim_discovery.cloning.__main__ import main
-from aim_local.apiserver import ControlPlane
 from controller_runtime import JsonObject
+from embedded_apiserver import ControlPlane
 
 
 @pytest.mark.spec("DI-371", "DI-372", "DI-373")

@@ -19,7 +19,7 @@ from support.discovery_service import (
 )
 
 from aim_local.actors import ActorSettings
-from aim_local.apiserver import ControlPlane
+from embedded_apiserver import ControlPlane
 
 SWITCHED_OFF = {"extractMetadata": False, "createServiceTemplates": False}
 DUMMY = "amdenterpriseai/aim-dummy:0.1.0"

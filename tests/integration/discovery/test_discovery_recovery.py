@@ -22,9 +22,9 @@ from support.discovery_service import (
 from support.nats import eventually
 
 from aim_domain import labels
-from aim_local.apiserver import ControlPlane
 from aim_local.registry import DEMO_AUTH, LocalRegistry
 from controller_runtime import JsonObject, dumps
+from embedded_apiserver import ControlPlane
 
 pytestmark = pytest.mark.usefixtures("backends")
 

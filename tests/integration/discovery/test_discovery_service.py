@@ -19,9 +19,9 @@ from support.discovery_service import (
 )
 from support.rounds import at_rest
 
-from aim_local.apiserver import ControlPlane
 from aim_local.registry import DEMO_AUTH, LocalRegistry
 from controller_runtime import dumps
+from embedded_apiserver import ControlPlane
 
 pytestmark = pytest.mark.usefixtures("backends")
 

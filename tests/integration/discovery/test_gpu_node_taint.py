@@ -8,9 +8,9 @@ from support.controlplane import RawApi, Reply
 from support.discovery_service import running_discovery
 
 from aim_discovery.node_taint import NodeTainter, TaintParams
-from aim_local.apiserver import ControlPlane
 from controller_runtime import EffectError, JsonObject, KubeClient, to_json
 from controller_runtime.kube.config import Connection, NoCredentials
+from embedded_apiserver import ControlPlane
 
 NODES = "/api/v1/nodes"
 CONFIGS = "/apis/config.kaiwo.silogen.ai/v1alpha1/kaiwoconfigs"

@@ -10,14 +10,14 @@ import pytest
 from structlog.testing import capture_logs
 
 from aim_domain.pull_secrets import SecretsParams, read_secret_versions
-from aim_local.apiserver import Limits
-from aim_local.apiserver.controlplane import ControlPlane
 from controller_runtime import ApiError, JsonObject, Kind, KubeClient, Resource
 from controller_runtime.kinds import CONFIG_MAP, SECRET
 from controller_runtime.kube.config import Connection, NoCredentials
 from controller_runtime.kube.lease import Identity, LeaderElector, LeaseSettings
 from controller_runtime.kube.reflector import Delete, Event, Reflector, Restarted, Upsert, as_sent
 from controller_runtime.kube.transport import Request, Transport
+from embedded_apiserver import Limits
+from embedded_apiserver.controlplane import ControlPlane
 
 CANARY = b64encode(b"hf_canary")
 QUICK = LeaseSettings(duration=1.0, renew_deadline=0.6, retry_period=0.1)

@@ -10,8 +10,6 @@ import pytest
 from starlette.responses import AsyncContentStream, Response, StreamingResponse
 from support.fake_apiserver import status
 
-from aim_local.apiserver import ControlPlane, Handler, Limits, Request
-from aim_local.serving import json_response
 from controller_runtime import JsonObject, KubeClient, TransportSettings
 from controller_runtime.backoff import Backoff
 from controller_runtime.kinds import CONFIG_MAP
@@ -26,6 +24,8 @@ from controller_runtime.kube.reflector import (
     Upsert,
     as_sent,
 )
+from embedded_apiserver import ControlPlane, Handler, Limits, Request
+from embedded_apiserver.serving import json_response
 
 IMPATIENT = ReflectorSettings(
     shortest_watch=1,

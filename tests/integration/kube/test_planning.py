@@ -13,8 +13,8 @@ from aim_cli.cluster.asking import reading
 from aim_cli.cluster.targets import Where
 from aim_cli.planning.files import documents
 from aim_cli.planning.gathering import plan
-from aim_local.apiserver import ControlPlane
 from controller_runtime import JsonObject
+from embedded_apiserver import ControlPlane
 
 __all__ = ["api", "controlplane"]
 

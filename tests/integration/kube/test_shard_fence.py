@@ -7,8 +7,6 @@ from dataclasses import dataclass
 import pytest
 
 from aim_domain import DivisibleSettings
-from aim_local.apiserver.controlplane import ControlPlane
-from aim_local.apiserver.faults import FaultRule, Refusal
 from aim_routing.service import definition
 from controller_runtime import KubeClient
 from controller_runtime.core.objects import LeaseSpec
@@ -17,6 +15,8 @@ from controller_runtime.kube.lease import LeaseStore, claimed, released
 from controller_runtime.log.freshness import boot_seconds
 from controller_runtime.manager import leadership
 from controller_runtime.manager.leadership import Elected, Leaderships, leaderships
+from embedded_apiserver.controlplane import ControlPlane
+from embedded_apiserver.faults import FaultRule, Refusal
 
 NAMESPACE = "default"
 SECONDS = 15

@@ -13,9 +13,9 @@ from typer.testing import CliRunner, Result
 
 from aim_cli.__main__ import app
 from aim_cli.migration.draft import old_kind
-from aim_local.apiserver import ControlPlane
 from aim_local.ports import free_port
 from controller_runtime import JsonObject
+from embedded_apiserver import ControlPlane
 
 Command: TypeAlias = Callable[..., Awaitable[Result]]
 AIM = "/apis/aim.eai.amd.com/v1alpha1"

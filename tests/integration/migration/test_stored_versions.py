@@ -12,8 +12,8 @@ from aim_cli.__main__ import app
 from aim_cli.migration import storage
 from aim_domain.crd import definition
 from aim_domain.kinds import AIM_SERVICE
-from aim_local.apiserver import ControlPlane
 from controller_runtime import JsonObject
+from embedded_apiserver import ControlPlane
 
 DEFINITION = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{AIM_SERVICE.resource}"
 NEWER = "/apis/aim.eai.amd.com/v1alpha2/namespaces/default/aimservices"

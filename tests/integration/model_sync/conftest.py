@@ -7,8 +7,8 @@ import pytest
 from support.controlplane import api, controlplane
 from support.model_sync_service import running_service
 
-from aim_local.apiserver import ControlPlane
 from aim_local.registry import ImageStore, LocalRegistry
+from embedded_apiserver import ControlPlane
 
 __all__ = ["api", "controlplane"]
 

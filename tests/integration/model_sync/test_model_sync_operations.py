@@ -10,10 +10,10 @@ from support.controlplane import RawApi, Reply
 from support.model_sync_service import MODELS, SOURCES, condition, models, running_service, source, until
 from support.nats import eventually
 
-from aim_local.apiserver import ControlPlane
 from aim_local.registry import Fault, ImageStore, LocalRegistry
 from aim_model_sync.catalogue import model_name
 from controller_runtime import JsonObject
+from embedded_apiserver import ControlPlane
 from oci_registry import ImageReference, canonical_repository
 
 SOURCE_DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/aimclustermodelsources.aim.eai.amd.com"

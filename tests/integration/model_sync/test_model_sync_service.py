@@ -18,9 +18,9 @@ from support.model_sync_service import (
 )
 from support.nats import eventually
 
-from aim_local.apiserver import ControlPlane
 from aim_local.registry import Fault, LocalRegistry
 from controller_runtime import JsonObject
+from embedded_apiserver import ControlPlane
 
 
 @pytest.mark.usefixtures("service")

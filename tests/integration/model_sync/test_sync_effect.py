@@ -10,7 +10,6 @@ import pytest
 from support.controlplane import RawApi
 from support.oci import ON_LOOPBACK
 
-from aim_local.apiserver import ControlPlane
 from aim_local.registry import BearerAuth, Fault, ImageStore, LocalRegistry
 from aim_model_sync.outcome import SelectorState, SyncOutcome
 from aim_model_sync.pull_secrets import SecretParams, SecretReader
@@ -18,6 +17,7 @@ from aim_model_sync.selectors import SelectorText, resolve
 from aim_model_sync.settings import ModelSyncSettings
 from aim_model_sync.sync import Evaluator, SyncParams, SyncRunner
 from controller_runtime import KubeClient, dumps, load_connection, to_json
+from embedded_apiserver import ControlPlane
 from oci_registry import ANONYMOUS, Hubs, RegistryClient, RegistryErrorCode, SecretReason
 from oci_registry.mirrors import Registries
 

@@ -7,7 +7,6 @@ from support.reconcile_bench import CLAIMS, CONFIG_MAPS, LABELLED, SERVICES, Ben
 
 from aim_domain import labels
 from aim_domain.kinds import AIM_SERVICE
-from aim_local.apiserver.http import Request
 from controller_runtime import (
     Category,
     Child,
@@ -27,6 +26,7 @@ from controller_runtime.kinds import CONFIG_MAP, EVENT, PERSISTENT_VOLUME_CLAIM
 from controller_runtime.log.wire.version import Entry
 from controller_runtime.reconcile.plan import Drop, WriteResult
 from controller_runtime.reconcile.status_writer import Due, StatusWriter
+from embedded_apiserver.http import Request
 
 STATUS: JsonObject = {
     "status": "Running",

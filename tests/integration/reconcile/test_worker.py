@@ -10,7 +10,6 @@ from support.passes import CHAT, deletion, running, serve, until
 from support.reconcile_bench import CONFIG_MAPS, SERVICES, Bench, config_map
 
 from aim_domain import AIMService
-from aim_local.apiserver.http import Request
 from controller_runtime import (
     ApiError,
     Category,
@@ -25,6 +24,7 @@ from controller_runtime.kinds import CONFIG_MAP
 from controller_runtime.log.cache.view import CacheView
 from controller_runtime.log.history.facts import get_fact
 from controller_runtime.reconcile.record import plan_to_json
+from embedded_apiserver.http import Request
 
 
 @pytest.mark.spec("FW-001", "FW-013", "FW-015")

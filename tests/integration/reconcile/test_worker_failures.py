@@ -10,8 +10,8 @@ from support.reconcile_bench import CONFIG_MAPS, SERVICES, Bench, Looking, confi
 
 from aim_domain import AIMService
 from aim_domain.kinds import AIM_SERVICE
-from aim_local.apiserver.http import Request
 from controller_runtime import Child, JsonObject, Key, Plan, View
+from embedded_apiserver.http import Request
 
 
 @pytest.mark.spec("FW-010", "FW-094", "FW-S15")

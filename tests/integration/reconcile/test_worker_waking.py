@@ -10,10 +10,10 @@ from support.passes import CHAT, running, until
 from support.reconcile_bench import CONFIG_MAPS, SERVICES, Bench, config_map, service
 
 from aim_domain import AIMService
-from aim_local.apiserver.http import Request
 from controller_runtime import Category, Change, Child, ClassifiedError, JsonObject, Key, MappingBy, Plan, Summary, View
 from controller_runtime.core import ConfigMap
 from controller_runtime.reconcile.queue import Priority
+from embedded_apiserver.http import Request
 
 
 class Greeting(BaseModel):

@@ -8,10 +8,10 @@ from support.nats import connected
 from support.runtime_fixtures import MODELS, model, seen
 from support.services import Platform
 
-from aim_local.apiserver import ControlPlane
 from aim_local.nats import NatsServer
 from aim_local.ports import free_port
 from controller_runtime.log.wire.subjects import DEFAULT_LAYOUT
+from embedded_apiserver import ControlPlane
 
 
 def in_domain(folder: Path, name: str, leaves: str) -> str:

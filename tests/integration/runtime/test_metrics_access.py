@@ -12,7 +12,6 @@ from support.controlplane import RawApi
 from support.scraping import Certificates, allow_to_read, anybody, planted_token, scrape
 from support.services import Platform
 
-from aim_local.apiserver import ControlPlane
 from aim_local.ports import free_port
 from controller_runtime import KubeClient
 from controller_runtime.kube.config import Connection, NoCredentials
@@ -23,6 +22,7 @@ from controller_runtime.manager.scrapers import ALLOWED_SECONDS, OUTAGE_SECONDS,
 from controller_runtime.manager.settings import Address
 from controller_runtime.manager.troubles import StartError
 from controller_runtime.telemetry.metrics import Metrics
+from embedded_apiserver import ControlPlane
 
 
 class Time:

@@ -15,13 +15,13 @@ from support.nats import eventually, settings_for
 from support.tiny_service import BUG, UNREADABLE, definition
 
 from aim_domain import DivisibleSettings
-from aim_local.apiserver import ControlPlane
 from aim_local.nats import NatsServer
 from controller_runtime import JsonObject, KubeClient, load_connection
 from controller_runtime.log.broker.connection import connect
 from controller_runtime.manager.context import ProcessContext
 from controller_runtime.manager.run import ServiceProcess
 from controller_runtime.telemetry.metrics import Metrics
+from embedded_apiserver import ControlPlane
 
 MODELS, MAPS = "aim.eai.amd.com/v1alpha1/aimmodels", "v1/configmaps"
 ALIVE = 5

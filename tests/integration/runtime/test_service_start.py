@@ -8,10 +8,10 @@ from support.reconcile_bench import Faults
 from support.runtime_fixtures import MAPS, MODELS, model, seen
 from support.services import Platform, platform
 
-from aim_local.apiserver import ControlPlane
 from aim_local.nats import NatsServer
 from aim_local.ports import free_port
 from controller_runtime import JsonObject
+from embedded_apiserver import ControlPlane
 
 
 @pytest.mark.spec("FW-282")

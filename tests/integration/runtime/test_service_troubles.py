@@ -15,7 +15,6 @@ from support.runtime_fixtures import MODELS, model, seen
 from support.services import Platform, ServiceUnderTest, platform
 
 from aim_domain.kinds import AIM_MODEL
-from aim_local.apiserver import ControlPlane
 from aim_local.nats import NatsServer, nats_binary
 from aim_local.ports import free_port
 from aim_local.supervision.process import Program, Supervised
@@ -25,6 +24,7 @@ from controller_runtime.kube.config import Connection, NoCredentials
 from controller_runtime.kube.errors import ApiError
 from controller_runtime.manager.causes import REMEDIES, Cause
 from controller_runtime.manager.troubles import of_refusals
+from embedded_apiserver import ControlPlane
 
 EVENTS = "/api/v1/namespaces/default/events"
 ACCOUNT = "system:serviceaccount:default:aim-tiny"

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from support.controlplane import RawApi
 
-from aim_local.apiserver import ControlPlane
 from aim_serving.gpu import SHARED_SECONDS, GpuReader, NodesParams
 from controller_runtime import EffectError, JsonObject, KubeClient
 from controller_runtime.kube.config import Connection, NoCredentials
 from controller_runtime.kube.transport import TransportSettings
+from embedded_apiserver import ControlPlane
 
 NAMESPACE = "default"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"

@@ -3,11 +3,11 @@
 import pytest
 from support.controlplane import RawApi
 
-from aim_local.apiserver import ControlPlane
 from aim_serving.autoscaling import Awakener, AwakeningParams, RemovalParams, ReportParams, ScalerReader, ScalerRemover
 from aim_serving.replicas import AutoscalerClass
 from controller_runtime import JsonObject, KubeClient, to_json
 from controller_runtime.kube.config import Connection, NoCredentials
+from embedded_apiserver import ControlPlane
 
 NAMESPACE = "default"
 SCALED = f"/apis/keda.sh/v1alpha1/namespaces/{NAMESPACE}/scaledobjects"

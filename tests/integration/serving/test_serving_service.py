@@ -15,7 +15,6 @@ from support.controlplane import RawApi, Reply
 from support.nats import eventually, settings_for
 from support.rounds import at_rest
 
-from aim_local.apiserver import ControlPlane
 from aim_local.nats import NatsServer
 from aim_serving.service import CONSUMED, PUBLISHED, ServingSettings, definition
 from controller_runtime import FACTS, JsonObject, KubeClient, ServiceDefinition, load_connection
@@ -23,6 +22,7 @@ from controller_runtime.log.broker.connection import connect
 from controller_runtime.manager.context import ProcessContext
 from controller_runtime.manager.run import ServiceProcess
 from controller_runtime.telemetry.metrics import Metrics
+from embedded_apiserver import ControlPlane
 
 pytestmark = [pytest.mark.usefixtures("backends"), pytest.mark.usefixtures("serving")]
 

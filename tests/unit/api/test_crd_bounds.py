@@ -13,8 +13,8 @@ from aim_discovery.models.image_labels import limited, parse_labels
 from aim_domain import ImageMetadata
 from aim_domain.bounds import MAX_ENTRIES, MAX_STRING
 from aim_domain.kinds import AIM_MODEL, AIM_RUNTIME_CONFIG, OLDER_KINDS, OWN_KINDS
-from aim_local.apiserver.objects.schema import Schema
 from controller_runtime import Kind, dumps
+from embedded_apiserver.objects.schema import Schema
 
 _STANDARD = ("apiVersion", "kind", "metadata")
 

@@ -10,8 +10,8 @@ from support.apiserver_schemas import crd_schema
 from support.crd_tables import node_at, nodes, schema
 
 from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_RUNTIME_CONFIG, AIM_SERVICE
-from aim_local.apiserver.objects.cel import CelRules
 from controller_runtime import Kind
+from embedded_apiserver.objects.cel import CelRules
 
 SPECIFICATION: Final = Path(__file__).parents[3] / "docs/spec/serving.md"
 SPEC: Final = node_at(schema(AIM_SERVICE), "spec")

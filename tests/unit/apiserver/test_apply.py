@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from support.apiserver_ownership import EARLY, LATE, apply, owned, update, without_owners
 from support.apiserver_schemas import condition, widget, widget_schema, widget_status
 
-from aim_local.apiserver.objects.fieldmanager import ApplyConflict, TypedPatchError
-from aim_local.apiserver.objects.patch import PatchError
 from controller_runtime import canonical
+from embedded_apiserver.objects.fieldmanager import ApplyConflict, TypedPatchError
+from embedded_apiserver.objects.patch import PatchError
 
 
 def test_the_first_apply_makes_the_object_and_owns_its_leaves() -> None:

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from support.apiserver_ownership import apply, owned
 
-from aim_local.apiserver import EXTERNAL_CRDS
-from aim_local.apiserver.objects.builtin import schema_for
-from aim_local.apiserver.objects.upstream import CHOICES, DEFAULTS, builtin_kinds
 from controller_runtime import JsonObject, loads
+from embedded_apiserver import EXTERNAL_CRDS
+from embedded_apiserver.objects.builtin import schema_for
+from embedded_apiserver.objects.upstream import CHOICES, DEFAULTS, builtin_kinds
 
 IMAGE = "registry.example/a:1"
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from support.apiserver_schemas import conditions_schema, widget
 
-from aim_local.apiserver.objects.cel import CelCompileError, CelRules, escape
 from controller_runtime import JsonObject
+from embedded_apiserver.objects.cel import CelCompileError, CelRules, escape
 
 TEXT = {"type": "string"}
 NUMBER = {"type": "integer"}

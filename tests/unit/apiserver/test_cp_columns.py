@@ -2,9 +2,9 @@
 
 import pytest
 
-from aim_local.apiserver.requestinfo import Target, parse_target
-from aim_local.apiserver.tables import compile_path
-from aim_local.apiserver.values import age, duration
+from embedded_apiserver.requestinfo import Target, parse_target
+from embedded_apiserver.tables import compile_path
+from embedded_apiserver.values import age, duration
 
 OBJECT = {
     "spec": {"names": ["x", "y"], "labels": {"app.io/x": "z"}},

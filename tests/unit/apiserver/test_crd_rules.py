@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from support.apiserver_schemas import crd_schema
 
-from aim_local.apiserver.objects.cel import CelRules
 from controller_runtime import JsonObject
+from embedded_apiserver.objects.cel import CelRules
 
 SERVICE, SOURCE, MODEL = "aimservices", "aimclustermodelsources", "aimmodels"
 TEMPLATE, ARTIFACT = "aimservicetemplates", "aimartifacts"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from aim_local.apiserver.faults import Armed, FaultRule, Faults, Latency, Refusal, Stale, Subject, pinned
+from embedded_apiserver.faults import Armed, FaultRule, Faults, Latency, Refusal, Stale, Subject, pinned
 
 LOST = Refusal(code=500)
 SUBJECT = Subject(frozenset({"create", "write"}), "pods", "", "team", "p", "aim-serving")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from aim_local.apiserver.objects.errors import FieldError, FieldErrorKind, causes, render, rules_unchecked
+from embedded_apiserver.objects.errors import FieldError, FieldErrorKind, causes, render, rules_unchecked
 
 K = FieldErrorKind
 

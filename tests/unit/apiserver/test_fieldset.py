@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aim_local.apiserver.objects.managedfields import decode, encode, key_element, render, trie, value_element
+from embedded_apiserver.objects.managedfields import decode, encode, key_element, render, trie, value_element
 
 ELEMENTS = st.sampled_from(["f:a", "f:b", "f:c", 'k:{"type":"Ready"}', 'v:"x"', "i:0"])
 FIELD_SETS = st.frozensets(st.lists(ELEMENTS, min_size=1, max_size=4).map(tuple), max_size=12)

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from aim_local.apiserver.objects.schema_node import go_pattern
+from embedded_apiserver.objects.schema_node import go_pattern
 
 
 @pytest.mark.parametrize(

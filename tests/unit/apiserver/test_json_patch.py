@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aim_local.apiserver.objects.patch import PatchError, json_patch, merge_patch
 from controller_runtime import JsonObject
+from embedded_apiserver.objects.patch import PatchError, json_patch, merge_patch
 
 DOCUMENT: JsonObject = {"a": {"b": 1}, "l": [1, 2, 3], "x/y": {"~": 0}}
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from support.apiserver_ownership import apply, owned, update
 from support.apiserver_schemas import widget
 
-from aim_local.apiserver.objects.fieldmanager import ApplyConflict
 from controller_runtime import JsonObject
+from embedded_apiserver.objects.fieldmanager import ApplyConflict
 
 MANAGERS = ("one", "two", "three")
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from support.apiserver_schemas import crd_schema, widget, widget_schema
 
-from aim_local.apiserver.objects.schema import Schema
 from controller_runtime import JsonObject
+from embedded_apiserver.objects.schema import Schema
 
 TEXT = {"type": "string"}
 

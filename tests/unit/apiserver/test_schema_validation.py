@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.apiserver_schemas import condition, widget, widget_schema, widget_status
 
-from aim_local.apiserver.objects.errors import FieldError
-from aim_local.apiserver.objects.schema import Schema, validate
-from aim_local.apiserver.objects.schema_node import compile_node
+from embedded_apiserver.objects.errors import FieldError
+from embedded_apiserver.objects.schema import Schema, validate
+from embedded_apiserver.objects.schema_node import compile_node
 
 
 def problems(property_schema: dict[str, Any], value: Any) -> list[str]:

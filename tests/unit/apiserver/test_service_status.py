@@ -4,11 +4,11 @@ import pytest
 from support.apiserver_ownership import LATE, apply, owned
 from support.apiserver_schemas import crd_schema
 
-from aim_local.apiserver.objects.cel import CelRules
-from aim_local.apiserver.objects.managedfields import key_element
-from aim_local.apiserver.objects.patch import PatchError, json_patch
-from aim_local.apiserver.objects.schema import Schema
 from controller_runtime import JsonObject
+from embedded_apiserver.objects.cel import CelRules
+from embedded_apiserver.objects.managedfields import key_element
+from embedded_apiserver.objects.patch import PatchError, json_patch
+from embedded_apiserver.objects.schema import Schema
 
 SERVING, ROUTING = "aim-serving", "aim-routing"
 SCHEMA = Schema.compile(crd_schema("aimservices"))

@@ -2,11 +2,11 @@
 
 import pytest
 
-from aim_local.apiserver import Limits
-from aim_local.apiserver.debugapi import KINDS_KEPT, RequestKind, RequestLog
-from aim_local.apiserver.life import EVENT_SECONDS, EVENTS_KEPT, Upkeep
-from aim_local.apiserver.store import WARM, WATCHER_BACKLOG, Collection, EventType, Store, Watcher
 from controller_runtime import JsonObject
+from embedded_apiserver import Limits
+from embedded_apiserver.debugapi import KINDS_KEPT, RequestKind, RequestLog
+from embedded_apiserver.life import EVENT_SECONDS, EVENTS_KEPT, Upkeep
+from embedded_apiserver.store import WARM, WATCHER_BACKLOG, Collection, EventType, Store, Watcher
 
 PODS, EVENTS = "pods", "events"
 

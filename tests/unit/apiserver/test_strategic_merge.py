@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from aim_local.apiserver.objects.builtin import schema_for
-from aim_local.apiserver.objects.patch import PatchError, strategic_merge
 from controller_runtime import JsonObject
+from embedded_apiserver.objects.builtin import schema_for
+from embedded_apiserver.objects.patch import PatchError, strategic_merge
 
 POD = schema_for("", "v1", "Pod")
 DEPLOYMENT = schema_for("apps", "v1", "Deployment")

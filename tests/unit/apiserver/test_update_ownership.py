@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from support.apiserver_ownership import EARLY, LATE, apply, owned, update, without_owners
 from support.apiserver_schemas import widget
 
-from aim_local.apiserver.objects.fieldmanager import ApplyConflict
 from controller_runtime import JsonObject
+from embedded_apiserver.objects.fieldmanager import ApplyConflict
 
 
 def changed(obj: JsonObject, **spec: Any) -> JsonObject:

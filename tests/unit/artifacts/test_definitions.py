@@ -14,9 +14,9 @@ from aim_domain import AIMArtifact, AIMTemplateCache, kinds, labels
 from aim_domain.crd import definition
 from aim_domain.kinds import AIM_ARTIFACT, AIM_SERVICE, AIM_SERVICE_TEMPLATE, AIM_TEMPLATE_CACHE
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, ARTIFACTS, PROFILE_CACHES, TEMPLATE_CACHES, TEMPLATES
-from aim_local.apiserver.status import ApiError
 from controller_runtime import JsonObject, Kind, ParentCondition, StatusValue
 from controller_runtime.reconcile.conditions import condition_type
+from embedded_apiserver.status import ApiError
 
 SERVING = next(one for one in definitions() if one.name == "serving")
 TEXT, LIST, QUANTITY = "string", "array", "quantity"

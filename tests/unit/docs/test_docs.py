@@ -13,10 +13,10 @@ from typer.main import get_command
 
 from aim_cli.__main__ import app
 from aim_domain import labels
-from aim_local.apiserver import customtypes
-from aim_local.apiserver.resources import ResourceType
 from aim_packaging.values import Values, Workload
 from controller_runtime import JsonObject
+from embedded_apiserver import customtypes
+from embedded_apiserver.resources import ResourceType
 from oci_registry.mirrors import parse_registries
 
 CHART_README = ROOT / "deploy/charts/aim-engine/README.md"

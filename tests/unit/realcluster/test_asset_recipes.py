@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from aim_local.apiserver import EXTERNAL_CRDS
 from aim_local.assets.recipes import (
     DEFINITIONS,
     KUBERNETES,
@@ -20,6 +19,7 @@ from aim_local.assets.recipes import (
 )
 from aim_local.assets.reduced import FILES, FRAMEWORKS, differing, reduced, reduced_schemas
 from controller_runtime import JsonObject, loads
+from embedded_apiserver import EXTERNAL_CRDS
 
 STAGING = re.compile(r"^\t(k8s\.io/\S+) => k8s\.io/\S+ (v\S+)$", re.MULTILINE)
 

@@ -57,10 +57,10 @@ from aim_local.actors.volumes import (
 )
 from aim_local.engine import Backends, EnginePod
 from aim_local.engine.program import ADAPTERS, max_rank_of
-from aim_local.serving import serving
 from controller_runtime import ApiError, JsonObject, Key, KubeClient
 from controller_runtime.kind_names import DEPLOYMENT, KindName
 from controller_runtime.kinds import JOB, PERSISTENT_VOLUME_CLAIM, POD
+from embedded_apiserver.serving import serving
 
 
 @asynccontextmanager

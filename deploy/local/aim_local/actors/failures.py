@@ -19,9 +19,9 @@ from aim_domain import labels
 from aim_domain.kinds import INFERENCE_SERVICE
 from aim_local.actors.objects import LOCAL_PREFIX, annotations_of, labels_of, matches
 from aim_local.actors.runtime import Informer
-from aim_local.serving import HOST, json_response, serving
 from controller_runtime import JsonObject, Key, dumps, loads
 from controller_runtime.kinds import JOB
+from embedded_apiserver.serving import HOST, json_response, serving
 
 FAIL_ANNOTATION: Final = LOCAL_PREFIX + "fail"
 LOG_ANNOTATION: Final = LOCAL_PREFIX + "fail-log"

@@ -14,8 +14,8 @@ from starlette.routing import Route
 from aim_local.engine.adapters import AdaptersOfPods, EnginePod
 from aim_local.engine.backends import Backends
 from aim_local.engine.program import Adapters, RefusedError, models_of
-from aim_local.serving import ANY_METHOD, HOST, json_response, serving
 from controller_runtime import JsonObject, dumps, loads
+from embedded_apiserver.serving import ANY_METHOD, HOST, json_response, serving
 
 
 class BadRequestError(Exception):

@@ -17,8 +17,8 @@ from aim_local.actors.gateways import is_served, is_undecided
 from aim_local.actors.objects import SERVICE
 from aim_local.actors.runtime import Informer
 from aim_local.gateway.routes import RouteTable, Target, routes_of
-from aim_local.serving import ANY_METHOD, HOST, break_off, json_response, serving
 from controller_runtime import JsonObject, Key, KubeClient
+from embedded_apiserver.serving import ANY_METHOD, HOST, break_off, json_response, serving
 
 READY_PATH: Final = "/-/ready"
 _HOP_BY_HOP: Final = frozenset(

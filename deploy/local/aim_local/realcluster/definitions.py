@@ -6,13 +6,13 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Final
 
-from aim_local.apiserver import EXTERNAL_CRDS
-from aim_local.apiserver.controlplane import load_crds
 from aim_local.assets import Definitions, Toolset
 from aim_local.supervision.process import StackError
 from controller_runtime import ApiError, JsonObject, KubeClient, Request, Transport, loads
 from controller_runtime.kind_names import DEFINITION
 from controller_runtime.kube import Connection
+from embedded_apiserver import EXTERNAL_CRDS
+from embedded_apiserver.controlplane import load_crds
 
 MANAGER: Final = "aim-local"
 _UPSTREAM: Final = (Definitions.KSERVE, Definitions.GATEWAY, Definitions.KEDA)

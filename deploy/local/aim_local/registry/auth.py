@@ -8,7 +8,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from aim_local.serving import json_response
+from embedded_apiserver.serving import json_response
 
 SIGN_IN_ROUTE: Final = "/token"
 SERVICE: Final = "aim-local"

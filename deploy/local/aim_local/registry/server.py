@@ -22,7 +22,7 @@ from starlette.routing import Route
 from aim_local.registry.auth import SIGN_IN_ROUTE, Auth, BasicAuth, BearerAuth
 from aim_local.registry.images import PRIVATE_PREFIX, fill
 from aim_local.registry.store import ImageStore, digest_of
-from aim_local.serving import HOST, break_off, json_response, serving, wait_gone
+from embedded_apiserver.serving import HOST, break_off, json_response, serving, wait_gone
 
 _Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 

@@ -83,7 +83,7 @@ class Programs:
         """The API server with all definitions; it answers before its kubeconfig is written, and clients need both."""
         port = self.addresses.control_plane
         kubeconfig = embedded_kubeconfig(self.settings)
-        command = _python("aim_local.apiserver", "--port", port, "--kubeconfig", kubeconfig)
+        command = _python("embedded_apiserver", "--port", port, "--kubeconfig", kubeconfig)
         command += ["--crds", str(self.settings.crds)]
         url = Addresses.url(port)
         ready = all_probes(http_probe(f"{url}/readyz"), file_probe(kubeconfig))
