@@ -26,6 +26,11 @@ def phase(service: JsonObject) -> tuple[str, int | None]:
     return found.get("phase", ""), found.get("weight")
 
 
+def route_ready_since(service: JsonObject) -> tuple[str, str]:
+    [found] = [one for one in service["status"]["conditions"] if one["type"] == "HTTPRouteReady"]
+    return found["status"], found["lastTransitionTime"]
+
+
 def rolled_out(service: JsonObject) -> str:
     return next((one["reason"] for one in service["status"]["conditions"] if one["type"] == "RolledOut"), "")
 
@@ -57,11 +62,12 @@ async def answers(platform: Platform, team: str, count: int = 40) -> Counter[str
     return found
 
 
-@pytest.mark.spec("SV-340", "SV-342", "SV-343", "SV-344", "SV-345", "SV-348", "RT-240")
+@pytest.mark.spec("SV-340", "SV-342", "SV-343", "SV-344", "SV-345", "SV-348", "RT-240", "RT-241")
 async def test_a_new_version_takes_over_step_by_step_without_a_lost_request(platform: Platform) -> None:
     team = "rolled-out"
     path = await served(platform, team, [{"weight": 30, "pause": "1s"}, {"weight": 60}])
     assert await answers(platform, team, 5) == {"own": 5}
+    since = route_ready_since((await platform.api.get(path)).body)
     await platform.api.merge(path, {"spec": {"model": {"image": NEW}}})
     paused = await platform.until(path, lambda one: phase(one) == ("Paused", 60))
     assert (status_of(paused), rolled_out(paused)) == ("Running", "RolloutPaused")
@@ -75,6 +81,7 @@ async def test_a_new_version_takes_over_step_by_step_without_a_lost_request(plat
     await platform.api.merge(path, ASKED)
     done = await platform.until(path, lambda one: phase(one) == ("Complete", None), 90)
     assert rolled_out(done) == "RolloutComplete"
+    assert route_ready_since(done) == since, "no step of the weights is reported"
     assert "aim.eai.amd.com/rollout" not in (done["metadata"].get("annotations") or {})
     await platform.api.until(f"{OWN}/namespaces/{team}/aimservices", lambda reply: len(reply.body["items"]) == 1)
     asking.cancel()

@@ -30,6 +30,7 @@ _DROPPED_METADATA: Final = frozenset(
 _DROPPED_ANNOTATIONS: Final = frozenset(
     {
         labels.ANNOTATION_ADDRESS_CLAIMED,
+        labels.ANNOTATION_BACKENDS_CHANGED,
         labels.ANNOTATION_TRACEPARENT,
         labels.ANNOTATION_APPLIED_HASH,
         labels.ANNOTATION_WORKLOAD_GENERATIONS,
@@ -37,8 +38,8 @@ _DROPPED_ANNOTATIONS: Final = frozenset(
         "volume.kubernetes.io/storage-provisioner",
     }
 )
-"""How often a workload was changed, and when a route moved last, tell of the way, not of its end. The volume
-controller asks for a provisioner only where it saw the claim before it saw the volume."""
+"""How often a workload was changed, and when a route moved or got other backends, tell of the way, not of its end. The
+volume controller asks for a provisioner only where it saw the claim before it saw the volume."""
 _DROPPED_FIELDS: Final = frozenset({"lastTransitionTime", "observedGeneration", "discoveryJob", "lastFailureInfo"})
 """The last also tells of the way, not of its end: KServe keeps it for ever, and counts an engine as failed that is
 scaled down before all is ready. What has failed for good is in the rest of a `modelStatus`."""

@@ -10,7 +10,7 @@ from aim_domain.kinds import AIM_SERVICE
 from aim_domain.naming import NamingError, http_route_name, inference_service_name
 from aim_domain.parts import HTTP_ROUTES, SERVICES
 from aim_routing.address import Address, canonical_hostnames
-from aim_routing.route import HTTP_ROUTE_READY, accepted_message
+from aim_routing.route import HTTP_ROUTE_READY, accepted_message, recorded_time
 from controller_runtime import (
     ClassifiedError,
     Depth,
@@ -104,7 +104,8 @@ class Claim:
 def claim_of(service: AIMService, route: HTTPRoute | None, address: Address, now: datetime) -> Claim:
     """How old the service's claim to an address is (RT-210, RT-211)."""
     if route is not None and address_in_effect(route) == address:
-        return Claim(address, Tenure.HELD, claimed_at(route, service), stamp=recorded_claim(route))
+        recorded = recorded_time(route, labels.ANNOTATION_ADDRESS_CLAIMED)
+        return Claim(address, Tenure.HELD, claimed_at(route, service), stamp=recorded)
     reported = _reported_since(service, address)
     if reported is not None:
         return Claim(address, Tenure.HELD, reported, stamp=reported)
@@ -116,18 +117,9 @@ def claim_of(service: AIMService, route: HTTPRoute | None, address: Address, now
 
 def claimed_at(route: HTTPRoute, owner: AIMService | None) -> datetime:
     """Since when the route has its address: what it records, else its creation, never before its service (RT-211)."""
-    since = recorded_claim(route) or route.metadata.creation_timestamp or _EVER
+    since = recorded_time(route, labels.ANNOTATION_ADDRESS_CLAIMED) or route.metadata.creation_timestamp or _EVER
     # A tenant who may edit routes can write any time into the annotation.
     return max(since, (owner.metadata.creation_timestamp if owner is not None else None) or _EVER)
-
-
-def recorded_claim(route: HTTPRoute) -> datetime | None:
-    """What the route records; ``None`` where it records nothing that is a time."""
-    try:
-        found = datetime.fromisoformat(route.metadata.annotations.get(labels.ANNOTATION_ADDRESS_CLAIMED, ""))
-    except ValueError:
-        return None
-    return found if found.tzinfo is not None else None
 
 
 def _reported_since(service: AIMService, address: Address) -> datetime | None:

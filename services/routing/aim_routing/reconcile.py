@@ -12,6 +12,7 @@ from aim_domain import (
     ParentReference,
     RoutingSettings,
     disabled_by,
+    labels,
     resolve_config,
     routing_settings,
 )
@@ -35,11 +36,13 @@ from aim_routing.conflict import (
 from aim_routing.path import PathProblem, path_of
 from aim_routing.reservation import NO_LIMITS, limits_of
 from aim_routing.route import (
+    ACCEPTED,
     BACKEND_NOT_FOUND,
     HTTP_ROUTE_READY,
     PENDING,
     acceptance,
     awaiting,
+    backends_changed,
     broken,
     build_route,
     pending,
@@ -73,6 +76,10 @@ FETCH_ERROR: Final = "HTTPRouteFetchError"
 ROUTING_DISABLED: Final = "RoutingDisabled"
 _OVER: Final = MappingProxyType({PENDING: StatusValue.PROGRESSING})
 """What may stand while KServe is just making the predictor's Service behind a new route (RT-145)."""
+_SERVED: Final = MappingProxyType({ACCEPTED: StatusValue.READY})
+_TAKEN_UP: Final = timedelta(seconds=10)
+"""How long a gateway may take to accept other weights; it divides the requests as before until then (RT-241)."""
+
 _UNREPORTED_FOR: Final = MappingProxyType({PENDING: timedelta(seconds=10), BACKEND_NOT_FOUND: timedelta(seconds=60)})
 """How long the first steps of a new route go unreported: serving says meanwhile that it is being made (RT-174)."""
 
@@ -131,14 +138,17 @@ def _at_address(service: AIMService, wanted: _WantedRoute, route: HTTPRoute | No
     if unknown is not None and in_effect != address:
         # An address is only taken by a process that can see that it is free; one that is served stays.
         return _failed(service, unknown, view.failing_since, route, now)
-    child = build_route(service, settings, wanted.path, wanted.propagation, claim.stamp)
+    changed = backends_changed(service, settings, route, now)
+    stamps = {labels.ANNOTATION_ADDRESS_CLAIMED: claim.stamp, labels.ANNOTATION_BACKENDS_CHANGED: changed}
+    child = build_route(service, settings, wanted.path, wanted.propagation, stamps)
     # What the gateway said is about the route as it was; the plan that carries this applies the new one.
     reported = None if in_effect != address else route
     health = (
         awaiting(child.name, child.namespace, gateway) if reported is None else _acceptance(reported, gateway, view)
     )
+    health = _unless_usual(service, health, route, now, None if reported is None else changed)
     notes = (shared_path_event(rivals, service, gateway, wanted.path), stream_event(settings.request_timeout, route))
-    plan = _report(service, _unless_usual(service, health, route, now), route, now, child)
+    plan = _report(service, health, route, now, child)
     # What is said of the wish does not wait until there is news of the route.
     return replace(plan, events=(*plan.events, *(one for one in notes if one is not None)))
 
@@ -157,16 +167,24 @@ def is_controlled_by(route: HTTPRoute, service: AIMService) -> bool:
     return any(owner.uid == service.uid and owner.controller for owner in route.metadata.owner_references)
 
 
-def _unless_usual(service: AIMService, health: Component, route: HTTPRoute | None, now: datetime) -> Component:
-    """What is usual of a new route comes to its end by itself, and is not reported until it lasts (RT-174, RT-145)."""
+def _unless_usual(
+    service: AIMService, health: Component, route: HTTPRoute | None, now: datetime, changed: datetime | None
+) -> Component:
+    """What is usual of a new or changed route ends by itself; it is reported once it lasts (RT-174, RT-145, RT-241).
+
+    Args:
+        changed: when the route got other backends or weights at the address that it has.
+    """
     stored = find_condition(service.status.conditions, HTTP_ROUTE_READY)
     if stored is None:
         made = None if route is None else route.metadata.creation_timestamp
         span = _UNREPORTED_FOR.get(health.effective_reason)
         return health if span is None else health.hold_for(span, since=made or now, whole=True)
-    if health.reason != BACKEND_NOT_FOUND:
-        return health
-    return health.hold_for(BRIEFLY, since=stored.last_transition_time or now, over=_OVER)
+    if health.reason == BACKEND_NOT_FOUND:
+        return health.hold_for(BRIEFLY, since=stored.last_transition_time or now, over=_OVER)
+    if health.reason == PENDING and changed is not None:
+        return health.hold_for(_TAKEN_UP, since=changed, over=_SERVED)
+    return health
 
 
 def _gateway(settings: RoutingSettings) -> ParentReference:

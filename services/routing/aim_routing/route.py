@@ -1,5 +1,6 @@
 """The HTTPRoute of a service, and what its gateway made of it (RT-140 to RT-148, RT-230, RT-231)."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Final
@@ -38,6 +39,7 @@ from controller_runtime import (
 
 _WHOLE: Final = 100
 HTTP_ROUTE_READY: Final = ComponentName.HTTP_ROUTE.condition
+ACCEPTED: Final = "HTTPRouteAccepted"
 PENDING: Final = "HTTPRoutePending"
 GATEWAY_NOT_PROGRAMMED: Final = "GatewayNotProgrammed"
 BACKEND_NOT_FOUND: Final = "BackendNotFound"
@@ -139,7 +141,7 @@ def _verdict_of(entry: RouteParentStatus, route: HTTPRoute, gateway: ParentRefer
     if undecided:
         return None
     message = accepted_message(f"Gateway {_name(route, gateway)}", route.name)
-    return health(StatusValue.READY, "HTTPRouteAccepted", message)
+    return health(StatusValue.READY, ACCEPTED, message)
 
 
 def _unresolved(resolved: Condition) -> Component:
@@ -169,18 +171,41 @@ LONG_ANSWER_SECONDS: Final = 600
 BACKEND_PORT = 80
 """Port of the Service that KServe makes for the predictor (RT-052)."""
 
+_STAMPS: Final = frozenset({labels.ANNOTATION_ADDRESS_CLAIMED, labels.ANNOTATION_BACKENDS_CHANGED})
+"""What routing records on a route, whatever the user's annotations are."""
+
+
+def recorded_time(route: HTTPRoute, stamp: str) -> datetime | None:
+    """What the route records; ``None`` where it records nothing that is a time."""
+    try:
+        found = datetime.fromisoformat(route.metadata.annotations.get(stamp, ""))
+    except ValueError:
+        return None
+    return found if found.tzinfo is not None else None
+
+
+def backends_changed(
+    service: AIMService, settings: RoutingSettings, route: HTTPRoute | None, now: datetime
+) -> datetime | None:
+    """When the route got other backends or weights, where that was after its creation (RT-241)."""
+    if route is None:
+        return None
+    present = [(one.name, one.weight) for rule in route.spec.rules for one in rule.backend_refs]
+    wanted = [(one["name"], one.get("weight", 1)) for one in _backends(service, settings)]
+    return recorded_time(route, labels.ANNOTATION_BACKENDS_CHANGED) if present == wanted else now
+
 
 def build_route(
     service: AIMService,
     settings: RoutingSettings,
     path: str,
     propagation: LabelPropagation | None,
-    claimed: datetime | None = None,
+    stamps: Mapping[str, datetime | None],
 ) -> Child:
     """The complete desired route; settings must be without fault.
 
     Args:
-        claimed: since when the route has its address, where its creation does not state it (RT-211).
+        stamps: annotations that record a moment; without one, the route has none.
     """
     metadata: JsonObject = {
         "name": http_route_name(service.name, service.namespace),
@@ -188,9 +213,8 @@ def build_route(
         "labels": _labels(service, propagation),
     }
     # A user who could write the time of the claim could make it older than others'.
-    annotations = {name: text for name, text in settings.annotations if name != labels.ANNOTATION_ADDRESS_CLAIMED}
-    if claimed is not None:
-        annotations[labels.ANNOTATION_ADDRESS_CLAIMED] = timestamp(claimed)
+    annotations = {name: text for name, text in settings.annotations if name not in _STAMPS}
+    annotations |= {name: timestamp(moment) for name, moment in stamps.items() if moment is not None}
     if annotations:
         metadata["annotations"] = annotations
     assert settings.gateway is not None

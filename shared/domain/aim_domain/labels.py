@@ -231,6 +231,8 @@ ANNOTATION_KEPT_WORKLOAD: Final = PREFIX + "kept-workload"
 """AIMService: what was asked for when the workload of the Go operator was found."""
 ANNOTATION_ADDRESS_CLAIMED: Final = PREFIX + "address-claimed"
 """HTTPRoute: when it came to its gateway, hosts and path, where that was after its creation."""
+ANNOTATION_BACKENDS_CHANGED: Final = PREFIX + "backends-changed"
+"""HTTPRoute: when its backends or their weights changed last, where that was after its creation."""
 ANNOTATION_MIGRATED_FROM: Final = PREFIX + "migrated-from"
 """Objects that `aim migrate` wrote: what each was made of."""
 ANNOTATION_APPLIED_HASH: Final = annotation_keys.APPLIED_HASH

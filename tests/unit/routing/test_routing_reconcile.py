@@ -8,12 +8,12 @@ from support.builders import condition, make, owner
 from support.deciding import decide
 from support.woken import woken
 
-from aim_domain import DivisibleSettings
+from aim_domain import DivisibleSettings, labels
 from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_SERVICE, HTTP_ROUTE
 from aim_domain.naming import inference_service_name
 from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, HTTP_ROUTES, SERVICES
 from aim_routing.service import definition
-from controller_runtime import Category, Change, ClassifiedError, JsonObject, Key, Plan
+from controller_runtime import Category, Change, ClassifiedError, JsonObject, Key, Plan, timestamp
 from controller_runtime.testing import NOW, BuiltCache, cache_of
 
 ROUTING = definition(DivisibleSettings())
@@ -527,3 +527,89 @@ def test_a_limit_that_ends_streams_is_reported_once(timeout: str | None, reporte
     assert [one for one in passes(known).events if one.reason == "StreamsLimited"] == []
     known.put(SERVICES, service({**routing, "requestTimeout": "30s"}))
     assert [one.type.value for one in passes(known).events if one.reason == "StreamsLimited"] == ["Warning"]
+
+
+def accepted_route(plan: Plan, *, generation: int, **annotations: str) -> JsonObject:
+    """A route that the gateway accepted when its generation was 1."""
+    stamps = {f"aim.eai.amd.com/{name.replace('_', '-')}": text for name, text in annotations.items()}
+    return stored_route(plan, parent(condition("Accepted", True)), generation=generation, annotations=stamps)
+
+
+def rolling_out(weight: int) -> JsonObject:
+    status = {
+        "conditions": [condition("HTTPRouteReady", True, "HTTPRouteAccepted", "as before")],
+        "rollout": {"weight": weight, "candidate": "chat-next"},
+    }
+    one = service({"enabled": True, "gatewayRef": GATEWAY}, status=status)
+    one["spec"]["rollout"] = {"steps": [{"weight": 30}]}
+    return one
+
+
+def stamps_of(plan: Plan) -> dict[str, str]:
+    (child,) = plan.children
+    found: dict[str, str] = child.body["metadata"].get("annotations", {})
+    return found
+
+
+@pytest.mark.spec("RT-241")
+def test_a_change_of_the_weights_is_recorded_and_nothing_else_is() -> None:
+    known = cache(rolling_out(10))
+    assert stamps_of(passes(known)) == {}, "a new route"
+    known.put(HTTP_ROUTES, accepted_route(passes(known), generation=1))
+    assert stamps_of(passes(known)) == {}, "nothing changed"
+    known.put(SERVICES, rolling_out(30))
+    changed = passes(known)
+    assert stamps_of(changed) == {labels.ANNOTATION_BACKENDS_CHANGED: timestamp(NOW)}
+    assert ready_of(changed) == ("True", "HTTPRouteAccepted")
+    former = timestamp(NOW - timedelta(minutes=1))
+    known.put(HTTP_ROUTES, accepted_route(changed, generation=2, backends_changed=former))
+    assert stamps_of(passes(known)) == {labels.ANNOTATION_BACKENDS_CHANGED: former}, "kept"
+    known.put(HTTP_ROUTES, accepted_route(changed, generation=2, backends_changed="yesterday"))
+    assert stamps_of(passes(known)) == {}, "no time"
+
+
+@pytest.mark.spec("RT-241", "RT-142")
+@pytest.mark.parametrize(
+    ("age", "expected", "requeue"),
+    [
+        (0, ("True", "HTTPRouteAccepted"), 10.0),
+        (9, ("True", "HTTPRouteAccepted"), 1.0),
+        (10, ("False", "HTTPRoutePending"), None),
+        (-60, ("False", "HTTPRoutePending"), None),
+    ],
+)
+def test_a_gateway_that_takes_up_other_weights_is_no_news_for_ten_seconds(
+    age: int, expected: tuple[str, str], requeue: float | None
+) -> None:
+    known = cache(rolling_out(30))
+    changed = timestamp(NOW - timedelta(seconds=age))
+    known.put(HTTP_ROUTES, accepted_route(passes(known), generation=2, backends_changed=changed))
+    plan = passes(known)
+    assert (ready_of(plan), plan.requeue_after) == (expected, requeue)
+    assert bool(plan.events) == (expected[0] == "False")
+
+
+@pytest.mark.spec("RT-241", "RT-144")
+def test_a_gateway_that_rejects_other_weights_is_reported_at_once() -> None:
+    known = cache(rolling_out(30))
+    rejected = parent(condition("Accepted", False, "UnsupportedValue"))
+    stamp = {labels.ANNOTATION_BACKENDS_CHANGED: timestamp(NOW)}
+    known.put(HTTP_ROUTES, stored_route(passes(known), rejected, annotations=stamp))
+    assert ready_of(passes(known)) == ("False", "UnsupportedValue")
+
+
+@pytest.mark.spec("RT-241", "RT-147")
+def test_another_change_of_the_route_waits_for_the_gateway_as_ever() -> None:
+    known = cache(rolling_out(30))
+    known.put(HTTP_ROUTES, accepted_route(passes(known), generation=2))
+    assert ready_of(passes(known)) == ("False", "HTTPRoutePending")
+
+
+@pytest.mark.spec("RT-241")
+def test_a_route_that_moves_beside_a_step_of_the_weights_waits_for_the_gateway() -> None:
+    known = cache(rolling_out(30))
+    known.put(HTTP_ROUTES, accepted_route(passes(known), generation=1, backends_changed=timestamp(NOW)))
+    moved = rolling_out(30)
+    moved["spec"]["routing"]["pathTemplate"] = "/elsewhere"
+    known.put(SERVICES, moved)
+    assert ready_of(passes(known)) == ("False", "HTTPRoutePending")
