@@ -40,6 +40,18 @@ async def test_it_names_the_only_broker_of_the_cluster(controlplane: ControlPlan
 
 
 @pytest.mark.spec("FW-730")
+async def test_it_names_the_broker_of_the_cluster_that_was_asked(
+    controlplane: ControlPlane, api: RawApi, tmp_path: Path
+) -> None:
+    asked = tmp_path / "the other one"
+    asked.write_text(controlplane.kubeconfig())
+    await install(api, "elsewhere", "their-nats")
+    remedy = f"kubectl --kubeconfig '{asked}' port-forward -n elsewhere service/their-nats 4222"
+    for words in (["doctor"], ["timeline", "chat"]):
+        assert remedy in await printed([*words, "--kubeconfig", str(asked)], tmp_path / "absent"), words
+
+
+@pytest.mark.spec("FW-730")
 def test_none_and_several_brokers_have_the_names_of_the_quick_start() -> None:
     one, two = ({"metadata": {"namespace": name, "name": f"{name}-nats"}} for name in ("models", "others"))
     assert names_of([one]).reader_secret == "models-nats-aim"

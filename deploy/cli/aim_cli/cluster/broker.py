@@ -10,6 +10,7 @@ import urllib3
 
 from aim_cli.cluster.asking import KubeReader, reading
 from aim_cli.cluster.refs import JsonObject
+from aim_cli.cluster.targets import HERE, Where
 from aim_domain.kind_names import STATEFUL_SET
 
 OURS: Final = "app.kubernetes.io/name=aim-engine"
@@ -21,15 +22,20 @@ _PATIENCE: Final = 3.0
 
 @dataclass(frozen=True, slots=True)
 class BrokerNames:
-    """The namespace and the Service of a bundled broker; the defaults are those of the quick start."""
+    """The namespace and the Service of a bundled broker; the defaults are those of the quick start.
+
+    Attributes:
+        flags: the options of kubectl for its cluster, as of `Where`.
+    """
 
     namespace: str = "aim-system"
     service: str = "aim-engine-nats"
+    flags: str = ""
 
     @property
     def port_forward(self) -> str:
         """The command that makes the broker reachable from here."""
-        return f"kubectl port-forward -n {self.namespace} service/{self.service} 4222"
+        return f"kubectl{self.flags} port-forward -n {self.namespace} service/{self.service} 4222"
 
     @property
     def reader_secret(self) -> str:
@@ -45,23 +51,23 @@ def brokers(cluster: KubeReader) -> list[JsonObject]:
     return cluster.search(STATEFUL_SET, labels=OURS)
 
 
-def names_of(stateful_sets: Iterable[JsonObject]) -> BrokerNames:
+def names_of(stateful_sets: Iterable[JsonObject], where: Where = HERE) -> BrokerNames:
     """The names of the only broker of a cluster; of none and of several, which may be of others, the defaults."""
     match list(stateful_sets):
         case [only]:
-            return BrokerNames(only["metadata"]["namespace"], only["metadata"]["name"])
+            return BrokerNames(only["metadata"]["namespace"], only["metadata"]["name"], where.flags)
         case _:
-            return DEFAULT_NAMES
+            return BrokerNames(flags=where.flags)
 
 
-def find_names() -> BrokerNames:
-    """The names in the cluster of the user's kubeconfig, as far as it answers within seconds."""
-    found = [DEFAULT_NAMES]
+def find_names(where: Where = HERE) -> BrokerNames:
+    """The names in the cluster that a command asks, as far as it answers within seconds."""
+    found = [BrokerNames(flags=where.flags)]
 
     def look() -> None:
         # An answer that no API server gives must not add an error to the one that the remedy is for.
-        with suppress(Exception), reading(None, None, timeout=_BRIEF, retries=0) as cluster:
-            found.append(names_of(brokers(cluster)))
+        with suppress(Exception), reading(where.kubeconfig, where.context, timeout=_BRIEF, retries=0) as cluster:
+            found.append(names_of(brokers(cluster), where))
 
     # A kubeconfig can name a program for credentials, which may wait for a person; the process does not wait for it.
     looking = Thread(target=look, daemon=True)

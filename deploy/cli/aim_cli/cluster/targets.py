@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from difflib import get_close_matches
+from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from aim_cli.cluster.refs import KNOWN, Ref
@@ -29,6 +30,12 @@ class Where:
     selector: str = ""
 
     @property
+    def flags(self) -> str:
+        """The options that have kubectl ask the same cluster, each behind a blank; none for the user's own choice."""
+        named = {"kubeconfig": self.kubeconfig, "context": self.context}
+        return "".join(f" --{name} {quote(value)}" for name, value in named.items() if value)
+
+    @property
     def default(self) -> str:
         """The namespace of what names none.
 
@@ -48,6 +55,10 @@ class Where:
     def scope(self, kind: KindName) -> str:
         """The namespace to look into; empty = everywhere."""
         return "" if self.everywhere or not kind.namespaced else self.default
+
+
+HERE: Final = Where()
+"""The cluster, context and namespace of the user's kubeconfig."""
 
 
 def known_kind(word: str) -> KindName | None:

@@ -7,6 +7,7 @@ from typing import Final
 
 from aim_cli.answer import Answer, columns
 from aim_cli.cluster.refs import JsonObject
+from aim_cli.cluster.targets import HERE, Where
 from aim_cli.errors import Exit
 from aim_cli.log.connecting import broker, layout
 from aim_cli.log.targets import LOGGED
@@ -89,13 +90,16 @@ class BusState:
     holes: tuple[tuple[str, int, int], ...] = ()
 
 
-async def bus_state(nats_url: str, *, holes: bool = False) -> BusState:
+async def bus_state(nats_url: str, *, holes: bool = False, where: Where = HERE) -> BusState:
     """Ask the broker.
+
+    Args:
+        where: the cluster whose broker a remedy names.
 
     Raises:
         UnreachableError: it does not answer.
     """
-    async with broker(nats_url) as connection:
+    async with broker(nats_url, where=where) as connection:
         names = layout()
         streams = await stream_states(connection)
         now = next((one.held.now for one in streams if one.held is not None), datetime.now().astimezone())

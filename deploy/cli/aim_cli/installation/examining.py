@@ -10,7 +10,7 @@ from aim_cli.cluster.asking import reading
 from aim_cli.cluster.broker import brokers as brokers_in
 from aim_cli.cluster.broker import names_of
 from aim_cli.cluster.refs import JsonObject
-from aim_cli.cluster.targets import Where
+from aim_cli.cluster.targets import HERE, Where
 from aim_cli.errors import CliError
 from aim_cli.installation import doctor
 from aim_cli.installation.bus_state import bus_state
@@ -53,16 +53,16 @@ def _look(wish: Wish) -> list[Finding]:
     with reading(wish.where.kubeconfig, wish.where.context) as cluster:
         found = list(doctor.examine(cluster, before=wish.before))
         brokers = [] if wish.before else brokers_in(cluster)
-    return found if wish.before else [*found, *of_broker(wish.nats_url, brokers)]
+    return found if wish.before else [*found, *of_broker(wish.nats_url, brokers, wish.where)]
 
 
-def of_broker(url: str, brokers: list[JsonObject]) -> list[Finding]:
+def of_broker(url: str, brokers: list[JsonObject], where: Where = HERE) -> list[Finding]:
     """What the broker at an address tells; that it tells nothing is bad, as no service could work (FW-710)."""
-    names = names_of(brokers)
+    names = names_of(brokers, where)
     if not url:
         return [doctor.unasked_broker(names=names)]
     try:
-        state = waited(bus_state(url))
+        state = waited(bus_state(url, where=where))
     except CliError as error:
         return [doctor.unasked_broker(str(error), names)]
     return list(doctor.bus(state, datetime.now(UTC), brokers))

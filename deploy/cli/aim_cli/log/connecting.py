@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from aim_cli.answer import complain
+from aim_cli.cluster.targets import HERE, Where
 from aim_cli.errors import TargetError, UnreachableError
 from aim_cli.log import light as light  # noqa: PLC0414 (before what it makes light)
 from controller_runtime.log import (
@@ -33,8 +34,11 @@ _USER: Final = "aim"
 
 
 @asynccontextmanager
-async def history(nats_url: str) -> AsyncIterator[History]:
+async def history(nats_url: str, where: Where = HERE) -> AsyncIterator[History]:
     """Open the event log of the installation with the root ``AIM_NATS_ROOT``, or the one that a file holds (FW-620).
+
+    Args:
+        where: the cluster whose broker a remedy names.
 
     Raises:
         UnreachableError: as of `broker`.
@@ -46,16 +50,17 @@ async def history(nats_url: str) -> AsyncIterator[History]:
 
         yield FileHistory(await asyncio.to_thread(read, Path(nats_url)))
         return
-    async with broker(nats_url) as connection:
+    async with broker(nats_url, where=where) as connection:
         yield History(connection, layout())
 
 
 @asynccontextmanager
-async def broker(nats_url: str, *, at_once: bool = True) -> AsyncIterator[BusConnection]:
+async def broker(nats_url: str, *, at_once: bool = True, where: Where = HERE) -> AsyncIterator[BusConnection]:
     """Connect with the broker, with the credentials and the CA that the variables of the services name.
 
     Args:
         at_once: whether the broker has to answer before anything else is done.
+        where: the cluster whose broker a remedy names.
 
     Raises:
         TargetError: the address is none of a broker.
@@ -66,7 +71,7 @@ async def broker(nats_url: str, *, at_once: bool = True) -> AsyncIterator[BusCon
     try:
         async with connect(settings) as connection:
             if at_once:
-                await _reached(connection, settings)
+                await _reached(connection, settings, where)
             try:
                 yield connection
             except BusError as error:
@@ -74,7 +79,7 @@ async def broker(nats_url: str, *, at_once: bool = True) -> AsyncIterator[BusCon
                 from aim_cli.cluster.broker import find_names  # noqa: PLC0415
                 from aim_cli.log.refusals import of_refused  # noqa: PLC0415
 
-                names = await asyncio.to_thread(find_names)
+                names = await asyncio.to_thread(find_names, where)
                 raise UnreachableError(of_refused(settings, connection.statistics, error, names)) from error
     except* BusSetupError as unusable:
         from aim_cli.log.refusals import of_files  # noqa: PLC0415
@@ -84,7 +89,7 @@ async def broker(nats_url: str, *, at_once: bool = True) -> AsyncIterator[BusCon
         raise UnreachableError("; ".join(map(str, ended.exceptions))) from None
 
 
-async def _reached(connection: BusConnection, settings: BusSettings) -> None:
+async def _reached(connection: BusConnection, settings: BusSettings, where: Where) -> None:
     try:
         async with asyncio.timeout(_PATIENCE):
             await connection.wait_connected()
@@ -92,7 +97,7 @@ async def _reached(connection: BusConnection, settings: BusSettings) -> None:
         from aim_cli.cluster.broker import find_names  # noqa: PLC0415
         from aim_cli.log.refusals import of_unreached  # noqa: PLC0415
 
-        names = await asyncio.to_thread(find_names)
+        names = await asyncio.to_thread(find_names, where)
         raise UnreachableError(of_unreached(settings, connection.statistics, names)) from None
 
 

@@ -267,7 +267,7 @@ class StoryOptions:
 async def story(kind: str, name: str | None, where: Where, nats_url: str, wish: StoryOptions) -> Answer:
     """The story of an object."""
     wanted = target(kind, name, where)
-    async with history(nats_url) as log:
+    async with history(nats_url, where) as log:
         await report_dropped(log)
         wanted = await located(log, wanted)
         paused = await is_paused_now(log, wanted)
@@ -279,7 +279,7 @@ async def story(kind: str, name: str | None, where: Where, nats_url: str, wish: 
 async def picture(kind: str, name: str | None, where: Where, nats_url: str, page: Path | None) -> Answer:
     """The life of an object as bars; also written to a page if one is named."""
     wanted = target(kind, name, where)
-    async with history(nats_url) as log:
+    async with history(nats_url, where) as log:
         await report_dropped(log)
         wanted = await located(log, wanted)
         bars = await waterfall(log, wanted)
@@ -311,7 +311,7 @@ async def followed(kind: str, name: str | None, where: Where, nats_url: str, wis
     """Print the story of an object as it goes on, a line or a JSON object each, until an interrupt."""
     wanted = target(kind, name, where)
     known: set[Moment] = set()
-    async with history(nats_url) as log, aclosing(log.stirred(wanted.key.namespace)) as wakes:
+    async with history(nats_url, where) as log, aclosing(log.stirred(wanted.key.namespace)) as wakes:
         await report_dropped(log)
         async for _ in wakes:
             moments = await timeline(log, await located(log, wanted), everywhere=wish.everywhere)

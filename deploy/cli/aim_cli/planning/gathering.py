@@ -50,7 +50,7 @@ def plan(
     for part in PARTS:
         if part.kind.plural in cluster.unasked and not part.optional:
             sandbox.unknown(part.name)
-    remarks += _facts(sandbox, nats_url)
+    remarks += _facts(sandbox, nats_url, place)
     verbs: dict[Where, str] = {}
     refused: list[Outcome] = []
     for part, obj in wanted:
@@ -147,19 +147,19 @@ def _rehearsed(cluster: KubeReader, part: Part[Any], obj: JsonObject, remarks: l
         return obj
 
 
-def _facts(sandbox: Sandbox, nats_url: str) -> list[str]:
+def _facts(sandbox: Sandbox, nats_url: str, place: Place) -> list[str]:
     """What effects found out before: images, sizes, GPUs in use."""
     if not nats_url:
         return ["not known without the event log: what was read of registries before; set --nats-url or AIM_NATS_URL"]
     try:
-        waited(_read_facts(sandbox, nats_url))
+        waited(_read_facts(sandbox, nats_url, place))
     except CliError as error:
         return [f"not known: what was read of registries before: {error}"]
     return []
 
 
-async def _read_facts(sandbox: Sandbox, nats_url: str) -> None:
-    async with broker(nats_url) as connection:
+async def _read_facts(sandbox: Sandbox, nats_url: str, place: Place) -> None:
+    async with broker(nats_url, where=place) as connection:
         await take_facts(sandbox, History(connection, layout()))
 
 

@@ -81,12 +81,12 @@ def ask(question: Question, form: Form) -> Exit:
 def _from_log(question: Question, reported: Explanation) -> tuple[list["Decided"], str]:
     """What the log adds, or why it adds nothing."""
     if not question.nats_url:
-        return [], f"{_WITHOUT} (in a cluster: {find_names().port_forward})"
+        return [], f"{_WITHOUT} (in a cluster: {find_names(question.where).port_forward})"
     # Only who asks the log waits for the import of what reads it.
     from aim_cli.running import waited  # noqa: PLC0415
     from aim_cli.why.decided import decided  # noqa: PLC0415
 
     try:
-        return waited(decided(reported.links, question.nats_url)), ""
+        return waited(decided(reported.links, question.nats_url, question.where)), ""
     except CliError as error:
         return [], f"not known: from what this was decided: {error}"

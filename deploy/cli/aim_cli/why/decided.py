@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from aim_cli.cluster.refs import JsonObject, Ref
+from aim_cli.cluster.targets import Where
 from aim_cli.log.connecting import history
 from aim_cli.log.targets import kind_name, target_of
 from aim_cli.why.blockers import Link
@@ -42,13 +43,13 @@ class Decided:
         return {"object": self.ref.data, **reported, "decision": self.record.id, "read": read}
 
 
-async def decided(links: Sequence[Link], nats_url: str) -> list[Decided]:
+async def decided(links: Sequence[Link], nats_url: str, where: Where) -> list[Decided]:
     """Read it.
 
     Raises:
         UnreachableError: the log cannot be read.
     """
-    async with history(nats_url) as log:
+    async with history(nats_url, where) as log:
         found = [await _of_link(log, link) for link in links if link.blocker is not None and link.blocker.condition]
     return [one for one in found if one is not None]
 
