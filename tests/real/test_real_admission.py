@@ -373,7 +373,10 @@ async def test_an_artifact_in_use_is_kept_with_the_command_that_frees_it(
     api: RawApi, editor: RawApi, namespace: str
 ) -> None:
     path = await with_weights(api, namespace, "weights")
-    owner = {"apiVersion": "aim.eai.amd.com/v1alpha1", "kind": "AIMService", "name": "chat", "uid": "u"}
+    kind, spec = service()
+    made = await api.created(f"{OWN}/{namespace}/aimservices", {**body(kind, spec), "metadata": {"name": "chat"}})
+    # Of an owner that does not exist the garbage collector deletes what it owns.
+    owner = {"apiVersion": made["apiVersion"], "kind": kind, "name": "chat", "uid": made["metadata"]["uid"]}
     workload = await mounting(
         api, namespace, "chat-1", "weights", ownerReferences=[owner], finalizers=["example.com/x"]
     )
