@@ -190,7 +190,9 @@ def backends_changed(
     """When the route got other backends or weights, where that was after its creation (RT-241)."""
     if route is None:
         return None
-    present = [(one.name, one.weight) for rule in route.spec.rules for one in rule.backend_refs]
+    present = [
+        (one.name, 1 if one.weight is None else one.weight) for rule in route.spec.rules for one in rule.backend_refs
+    ]
     wanted = [(one["name"], one.get("weight", 1)) for one in _backends(service, settings)]
     return recorded_time(route, labels.ANNOTATION_BACKENDS_CHANGED) if present == wanted else now
 

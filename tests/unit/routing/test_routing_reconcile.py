@@ -557,6 +557,13 @@ def test_a_change_of_the_weights_is_recorded_and_nothing_else_is() -> None:
     assert stamps_of(passes(known)) == {}, "a new route"
     known.put(HTTP_ROUTES, accepted_route(passes(known), generation=1))
     assert stamps_of(passes(known)) == {}, "nothing changed"
+    unweighted = service({"enabled": True, "gatewayRef": GATEWAY})
+    plain = cache(unweighted)
+    for weight in (1, None):
+        stored = accepted_route(passes(plain), generation=1)
+        stored["spec"]["rules"][0]["backendRefs"][0]["weight"] = weight
+        plain.put(HTTP_ROUTES, stored)
+        assert stamps_of(passes(plain)) == {}, "the API server's default"
     known.put(SERVICES, rolling_out(30))
     changed = passes(known)
     assert stamps_of(changed) == {labels.ANNOTATION_BACKENDS_CHANGED: timestamp(NOW)}

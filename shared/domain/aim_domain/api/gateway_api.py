@@ -76,7 +76,7 @@ class BackendRef(ApiModel):
     name: str = ""
     namespace: str | None = None
     port: int | None = None
-    weight: int = 1
+    weight: int | None = None
 
 
 class RouteTimeouts(ApiModel):
