@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from aim_cli.__main__ import app
 from aim_cli.cluster.broker import BrokerNames, find_names, names_of
+from aim_cli.cluster.targets import Where
 from aim_local.ports import HOST
 from embedded_apiserver import ControlPlane
 
@@ -56,6 +57,10 @@ def test_none_and_several_brokers_have_the_names_of_the_quick_start() -> None:
     one, two = ({"metadata": {"namespace": name, "name": f"{name}-nats"}} for name in ("models", "others"))
     assert names_of([one]).reader_secret == "models-nats-aim"
     quick_start = "kubectl port-forward -n aim-system service/aim-engine-nats 4222"
+    elsewhere = Where(kubeconfig="a b", context="c")
+    assert names_of([], elsewhere).port_forward == quick_start.replace(
+        "kubectl", "kubectl --kubeconfig 'a b' --context c"
+    )
     assert names_of([]).port_forward == names_of([one, two]).port_forward == quick_start
 
 

@@ -146,7 +146,7 @@ def _at_address(service: AIMService, wanted: _WantedRoute, route: HTTPRoute | No
     health = (
         awaiting(child.name, child.namespace, gateway) if reported is None else _acceptance(reported, gateway, view)
     )
-    health = _unless_usual(service, health, route, now, None if reported is None else changed)
+    health = _with_hold(service, health, route, now, None if reported is None else changed)
     notes = (shared_path_event(rivals, service, gateway, wanted.path), stream_event(settings.request_timeout, route))
     plan = _report(service, health, route, now, child)
     # What is said of the wish does not wait until there is news of the route.
@@ -167,10 +167,10 @@ def is_controlled_by(route: HTTPRoute, service: AIMService) -> bool:
     return any(owner.uid == service.uid and owner.controller for owner in route.metadata.owner_references)
 
 
-def _unless_usual(
+def _with_hold(
     service: AIMService, health: Component, route: HTTPRoute | None, now: datetime, changed: datetime | None
 ) -> Component:
-    """What is usual of a new or changed route ends by itself; it is reported once it lasts (RT-174, RT-145, RT-241).
+    """Held while it is usual of a new or changed route, which ends by itself (RT-174, RT-145, RT-241).
 
     Args:
         changed: when the route got other backends or weights at the address that it has.

@@ -253,6 +253,17 @@ def test_a_record_that_is_no_time_counts_for_nothing(text: str) -> None:
     assert not is_refused(pass_of(known, younger()))
 
 
+@pytest.mark.spec("RT-211", "RT-241")
+@pytest.mark.parametrize("text", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
+@pytest.mark.parametrize("stamp", [labels.ANNOTATION_ADDRESS_CLAIMED, labels.ANNOTATION_BACKENDS_CHANGED])
+def test_a_time_at_the_end_of_the_calendar_fails_no_reconcile(stamp: str, text: str) -> None:
+    """Tenants may edit their HTTPRoutes."""
+    forger, other = older("/demo"), younger()
+    known = cache(forger, route_of(forger, annotations={stamp: text}), other, route_of(other))
+    assert sorted(is_refused(pass_of(known, one)) for one in (forger, other)) == [False, True]
+    assert timestamp(datetime.fromisoformat(text)) == f"{text[:19]}Z"
+
+
 @pytest.mark.spec("RT-211")
 def test_no_claim_is_older_than_its_service() -> None:
     """Who may edit HTTPRoutes can write any time into the annotation."""

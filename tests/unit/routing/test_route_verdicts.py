@@ -118,6 +118,11 @@ def test_a_rejection_is_reported_with_what_the_gateway_says(message: str, why: s
     assert rejected.message == f"Gateway infra/gw rejected HTTPRoute chat: {why}"
 
 
+@pytest.mark.spec("RT-144", "FW-107")
+def test_a_rejection_without_a_reason_has_one() -> None:
+    assert said(parent(condition("Accepted", False, ""))).reason == "Unknown"
+
+
 @pytest.mark.spec("RT-144", "RT-145")
 def test_a_rejection_is_not_hidden_by_a_missing_backend() -> None:
     missing = condition("ResolvedRefs", False, "BackendNotFound")

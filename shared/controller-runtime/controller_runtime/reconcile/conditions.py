@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import Enum, StrEnum
@@ -374,4 +375,8 @@ def condition_json(condition: Condition) -> JsonObject:
 
 def timestamp(moment: datetime) -> str:
     """A time as Kubernetes writes it: UTC, whole seconds."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    # An annotation or a status may hold a time of year 1 or 9999 whose zone leaves the calendar: its digits stay.
+    with suppress(OverflowError):
+        moment = moment.astimezone(UTC)
+    # Unlike strftime, it writes four digits of every year.
+    return f"{moment.replace(tzinfo=None).isoformat(timespec='seconds')}Z"
