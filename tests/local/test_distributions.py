@@ -5,6 +5,7 @@ import asyncio
 import json
 import signal
 import sys
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -48,6 +49,28 @@ for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
 for name in package.__dir__():
     getattr(package, name)
 """
+NAMES: Final = """
+import json, re, sys
+sys.path.append(sys.argv[1])
+import controller_runtime as cr
+from controller_runtime import annotation_keys
+from controller_runtime.log.wire.messages import EVENT_TYPES, Header, Verb
+from controller_runtime.log.wire.subjects import DEFAULT_ROOT
+from controller_runtime.telemetry.catalogue import FRAMEWORK_METRICS
+usual = ("workqueue", "rest_client", "leader", "process", "python", "controller_runtime", "Nats")
+def begun(names, end):
+    return sorted({one.partition(end)[0] + end for one in names if end in one and not one.startswith(usual)})
+def texts(of):
+    return [one for name, one in vars(of).items() if name.isupper() and isinstance(one, str)]
+print(json.dumps({
+    "annotations": begun(texts(annotation_keys), "/"),
+    "event": EVENT_TYPES[Verb.UPSERT],
+    "headers": begun([one for one in texts(Header) if one[0].isupper()], "-"),
+    "manager": cr.ServiceDefinition("greeter", (), ()).field_manager,
+    "metrics": begun([one.name for one in FRAMEWORK_METRICS], "_"),
+    "root": DEFAULT_ROOT,
+}))
+"""
 RUN: Final = f"""{IMPORT_ALL}
 module = importlib.import_module(package.__name__ + ".__main__")
 del sys.argv[1:]
@@ -80,13 +103,20 @@ def closure(name: str) -> set[str]:
     return set(seen)
 
 
+def folders(name: str) -> list[Path]:
+    """The packages that a distribution of this repository puts into site-packages."""
+    place = (ROOT / PACKAGES[name]).parent
+    settings = tomllib.loads((place / "pyproject.toml").read_text(encoding="utf-8"))
+    return [place / one for one in settings["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]]
+
+
 def install(name: str, folder: Path) -> None:
     """Lay out a distribution and what it needs, as links, in an empty folder."""
     members = sorted(closure(name))
     foreign = [distribution(one) for one in members if one not in PACKAGES]
     for own in set(members) & set(PACKAGES):
-        source = ROOT / PACKAGES[own]
-        (folder / source.name).symlink_to(source)
+        for source in folders(own):
+            (folder / source.name).symlink_to(source)
     owners = Counter(top for one in foreign for top in tops(one))
     for one in foreign:
         for top in tops(one):
@@ -135,16 +165,15 @@ def _at_run_time(source: str) -> ast.Module:
 @pytest.mark.spec("FW-521")
 @pytest.mark.parametrize("name", PACKAGES)
 def test_a_distribution_declares_what_it_imports(name: str) -> None:
-    package = ROOT / PACKAGES[name]
-    nodes = [
-        node for file in package.rglob("*.py") for node in ast.walk(_at_run_time(file.read_text(encoding="utf-8")))
-    ]
+    own = folders(name)
+    files = [file for package in own for file in package.rglob("*.py")]
+    nodes = [node for file in files for node in ast.walk(_at_run_time(file.read_text(encoding="utf-8")))]
     modules = {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level}
     modules |= {one.name for node in nodes if isinstance(node, ast.Import) for one in node.names}
-    imported = {module.split(".")[0] for module in modules} - sys.stdlib_module_names - {package.name}
+    imported = {module.split(".")[0] for module in modules} - sys.stdlib_module_names - {one.name for one in own}
     optional = distribution(name).metadata.get_all("Provides-Extra") or ()
     declared = {one for one, _ in needed(name, frozenset({"", *optional}))}
-    providers = {**providers_of_modules(), **{Path(folder).name: [one] for one, folder in PACKAGES.items()}}
+    providers = {**providers_of_modules(), **{folder.name: [one] for one in PACKAGES for folder in folders(one)}}
     missing = {one for one in imported if not declared & {canonicalize_name(by) for by in providers[one]}}
     assert not missing
 
@@ -156,6 +185,46 @@ async def test_a_distribution_imports_with_what_its_metadata_name(name: str, tmp
     process = await run(IMPORT_ALL, str(tmp_path), Path(PACKAGES[name]).name)
     output, _ = await process.communicate()
     assert process.returncode == 0, output.decode()
+
+
+async def named(folder: Path) -> tuple[int, str]:
+    """How a program ends that has the framework and what lies beside it, and the names that it prints."""
+    process = await run(NAMES, str(folder))
+    output, _ = await process.communicate()
+    assert process.returncode is not None
+    return process.returncode, output.decode()
+
+
+@pytest.mark.spec("FW-524")
+async def test_the_framework_alone_has_neutral_names_and_a_platform_chooses_its_own(tmp_path: Path) -> None:
+    install("aim-controller-runtime", tmp_path)
+    ended, text = await named(tmp_path)
+    assert ended == 0, text
+    alone = json.loads(text)
+    assert alone == {
+        "annotations": ["controller-runtime/"],
+        "event": "controller-runtime.object.upserted",
+        "headers": ["Controller-"],
+        "manager": "controller-greeter",
+        "metrics": ["controller_"],
+        "root": "controller",
+    }
+    chosen = tmp_path / "controller_runtime_names.py"
+    chosen.write_text("PREFIX, DOMAIN, DEFINE, CREDENTIALS = 'shop', 'shop.example.com', 'apply', 'put in'")
+    ended, text = await named(tmp_path)
+    assert ended == 0, text
+    assert json.loads(text) == {
+        "annotations": ["shop.example.com/"],
+        "event": "com.example.shop.object.upserted",
+        "headers": ["Shop-"],
+        "manager": "shop-greeter",
+        "metrics": ["shop_"],
+        "root": "shop",
+    }
+    chosen.write_text("PREFIX = 'shop'")
+    ended, text = await named(tmp_path)
+    assert ended == 1
+    assert "module 'controller_runtime_names' has no attribute 'DOMAIN'" in text
 
 
 @pytest.mark.spec("FW-521")

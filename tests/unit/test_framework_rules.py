@@ -96,3 +96,13 @@ def test_only_the_registry_client_speaks_to_registries() -> None:
     opening = {one for one in files if "import aiohttp" in one.read_text(encoding="utf-8")}
     outside = {one.name for one in opening if one.relative_to(ROOT).parts[1] != "oci-registry"}
     assert outside == {"rollout_checks.py", "adapter_loading.py"}
+
+
+@pytest.mark.spec("FW-524", "FW-520")
+def test_the_source_of_the_framework_names_no_platform() -> None:
+    folder = ROOT / "shared/controller-runtime"
+    files = [one for one in folder.rglob("*") if one.suffix in {".py", ".pyi", ".md"}]
+    assert len(files) > 50
+    own = re.compile(r"(?<![a-z])aim(?![a-z])|eai\.amd", re.IGNORECASE)
+    words = [(str(one.relative_to(folder)), *own.findall(one.read_text(encoding="utf-8"))) for one in files]
+    assert [one for one in words if len(one) > 1] == []

@@ -31,6 +31,7 @@ SHARED: Final = (
     "shared/controller-runtime/controller_runtime",
     "shared/oci-registry/oci_registry",
     "shared/domain/aim_domain",
+    "shared/domain/controller_runtime_names",
 )
 MODULES: Final = {"downloader": "aim_artifacts.downloader"}
 LIBRARIES: Final = "opt/aim/lib"

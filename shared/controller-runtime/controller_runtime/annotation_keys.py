@@ -2,7 +2,9 @@
 
 from typing import Final
 
-_DOMAIN: Final = "aim.eai.amd.com/"
+from controller_runtime.names import DOMAIN
+
+_DOMAIN: Final = f"{DOMAIN}/"
 TRACEPARENT: Final = _DOMAIN + "traceparent"
 """Stamped by the executor on what it creates, so that the trace goes on with the child (FW-205)."""
 APPLIED_HASH: Final = _DOMAIN + "applied-hash"

@@ -17,8 +17,9 @@ from controller_runtime.kind_names import ROLE_BINDING as ROLE_BINDING
 from controller_runtime.kind_names import SECRET as SECRET
 from controller_runtime.kind_names import STATEFUL_SET as STATEFUL_SET
 from controller_runtime.kind_names import KindName as KindName
+from controller_runtime_names import DOMAIN
 
-GROUP: Final = "aim.eai.amd.com"
+GROUP: Final = DOMAIN
 VERSION: Final = "v1alpha1"
 NEWER_VERSION: Final = "v1alpha2"
 """Of the profile kinds; and of those in `SHARED`, served as well: newer Go operators store them as it (CC-350)."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from controller_runtime import annotation_keys
+from controller_runtime_names import DOMAIN
 
-PREFIX: Final = "aim.eai.amd.com/"
+PREFIX: Final = f"{DOMAIN}/"
 
 # Labels of our own objects (FW-250).
 SERVICE: Final = PREFIX + "service"

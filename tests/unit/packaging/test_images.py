@@ -99,7 +99,7 @@ def test_a_bill_of_materials_names_each_package_once_and_is_the_same_every_time(
     document = json.loads(sbom("routing", ["one", "two-x"], LOCK, "0.1.0"))
     assert document["spdxVersion"] == "SPDX-2.3"
     names = {one["name"]: one for one in document["packages"]}
-    own = {"controller_runtime", "oci_registry", "aim_domain", "aim_routing"}
+    own = {"controller_runtime", "controller_runtime_names", "oci_registry", "aim_domain", "aim_routing"}
     assert set(names) == {"aim-engine-routing", "one", "Two_x", *own}
     assert {names[one]["versionInfo"] for one in own} == {"0.1.0"}
     assert names["one"]["externalRefs"][0]["referenceLocator"] == "pkg:pypi/one@1.0"

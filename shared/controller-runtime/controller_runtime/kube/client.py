@@ -25,6 +25,7 @@ from controller_runtime.kube.transport import (
     TransportSettings,
     TransportStatistics,
 )
+from controller_runtime.names import PREFIX
 
 LONGEST_LINE: Final = 64 * 1024 * 1024
 """Bytes beyond which a line is taken for garbage; etcd refuses objects above 1.5 MB."""
@@ -244,12 +245,12 @@ class KubeClient:
         randomness: random.Random | None = None,
         transport: Transport | None = None,
     ) -> None:
-        """``service`` and ``version`` make the user agent ``aim-<service>/<version>``.
+        """``service`` and ``version`` make the user agent ``<prefix>-<service>/<version>``.
 
         Args:
             transport: carries the requests; a session of its own by default.
         """
-        own = transport or Transport(connection, f"aim-{service}/{version}", settings, observer, randomness)
+        own = transport or Transport(connection, f"{PREFIX}-{service}/{version}", settings, observer, randomness)
         self._transport = own
         self._guard: WriteGuard | None = None
         self._urgent = False

@@ -56,7 +56,7 @@ class ApiError(KubeError):
     """The API server answered with an error (FW-044 classifies it).
 
     Attributes:
-        request: what was asked, such as ``PATCH /apis/…/aimservices/chat``.
+        request: what was asked, such as ``PATCH /apis/…/deployments/web``.
         code: HTTP status code, or that of the Status inside a watch.
         reason: machine-readable reason; empty when the body was no Status.
         message: the server's words.

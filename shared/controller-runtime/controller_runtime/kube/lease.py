@@ -17,6 +17,7 @@ from controller_runtime.core.objects import Lease, LeaseSpec
 from controller_runtime.kinds import LEASE
 from controller_runtime.kube.client import KubeClient
 from controller_runtime.kube.errors import ApiError, KubeError
+from controller_runtime.names import PREFIX
 
 
 class Clock(Protocol):
@@ -140,7 +141,7 @@ class LeaseStore:
         Args:
             annotations: of ours; those of others stay.
         """
-        manager = f"aim-{self._name.removeprefix('aim-')}"
+        manager = f"{PREFIX}-{self._name.removeprefix(f'{PREFIX}-')}"
         metadata = before.metadata if before else ObjectMeta(name=self._name, namespace=self._namespace)
         foreign = {key: value for key, value in metadata.annotations.items() if key not in _OWN_ANNOTATIONS}
         metadata = metadata.model_copy(update={"annotations": {**foreign, **annotations}})

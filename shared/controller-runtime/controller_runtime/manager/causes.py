@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from controller_runtime.names import DEFINE, DOMAIN
+
 
 class Cause(StrEnum):
     """The closed table of reasons, as they stand in `/readyz`, logs and Events."""
@@ -25,9 +27,6 @@ class Cause(StrEnum):
     ENDED = "ServiceEnded"
 
 
-_TO_DEFINE: Final = "upgrade the release with crd.enabled, or kubectl apply --server-side -k deploy/crds"
-_OWN_GROUP: Final = "aim.eai.amd.com"
-
 REMEDIES: Final[dict[Cause, str]] = {
     Cause.SETTINGS: "correct it and start again",
     Cause.BROKER_UNREACHABLE: "check --nats-url, that the broker runs, and NetworkPolicies",
@@ -39,8 +38,8 @@ REMEDIES: Final[dict[Cause, str]] = {
     Cause.API_UNREACHABLE: "check that it runs, and NetworkPolicies",
     Cause.API_CREDENTIALS: "check the token of the ServiceAccount, or the kubeconfig",
     Cause.PERMISSION: "upgrade the release, which grants it, or add it there",
-    Cause.DEFINITION_MISSING: _TO_DEFINE,
-    Cause.DEFINITION_OLD: _TO_DEFINE,
+    Cause.DEFINITION_MISSING: DEFINE,
+    Cause.DEFINITION_OLD: DEFINE,
     Cause.OBJECT: "change its spec, labels or annotations, or delete it",
     Cause.ENDED: "see the log of the ended container",
 }
@@ -91,8 +90,8 @@ def to_define(resource: str) -> str:
         resource: `plural.group`.
     """
     group = resource.partition(".")[2]
-    if group == _OWN_GROUP:
-        return _TO_DEFINE
+    if group == DOMAIN:
+        return DEFINE
     project = PROJECTS.get(group)
     if project is None:
         return f"install the project that serves the API group {group}" if group else "use a supported API server"
@@ -106,6 +105,6 @@ def to_upgrade(resource: str) -> str:
         resource: `plural.group`.
     """
     group = resource.partition(".")[2]
-    if group == _OWN_GROUP:
-        return _TO_DEFINE
+    if group == DOMAIN:
+        return DEFINE
     return f"upgrade {PROJECTS[group].name if group in PROJECTS else f'what serves the API group {group}'}"

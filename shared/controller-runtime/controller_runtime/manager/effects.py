@@ -20,6 +20,7 @@ from controller_runtime.log.history.facts import FACTS, Fact, FactError, FactOwn
 from controller_runtime.log.publish.publisher import FactPublisher
 from controller_runtime.log.wire.part import Key, Part
 from controller_runtime.log.wire.version import Change, Entry, Version
+from controller_runtime.names import PREFIX
 from controller_runtime.reconcile.decide import Decision, Interceptor, Proceed
 from controller_runtime.reconcile.effect_type import EffectError, EffectRunner, EffectType
 from controller_runtime.reconcile.enqueue import Dispatcher
@@ -283,7 +284,7 @@ class EffectHost:
     async def _traced(self, pending: _Pending) -> Entry[Fact]:
         """Run the effect as spans of the pass that asked for it: one of the wait for its turn, one of what it does."""
         effect, owner = pending.effect, pending.owner
-        about = {"aim.effect.kind": effect.kind, "aim.effect.key": effect.key}
+        about = {f"{PREFIX}.effect.kind": effect.kind, f"{PREFIX}.effect.key": effect.key}
         tracing.past(f"wait for effect {effect.kind}", pending.asked, pending.asked_at, about)
         with tracing.span(f"effect {effect.kind}", pending.asked, about) as current:
             fact = await self._gather(effect, owner)

@@ -18,6 +18,7 @@ from controller_runtime.manager.scrapers import PATH, Scrapers, Verdict
 from controller_runtime.manager.settings import Address
 from controller_runtime.manager.state import ServiceState
 from controller_runtime.manager.troubles import StartError
+from controller_runtime.names import PREFIX
 from controller_runtime.telemetry.metrics import Metrics
 
 
@@ -58,7 +59,7 @@ _STOP_SECONDS: Final = 1
 
 def probes(state: ServiceState, metrics: Metrics | None) -> FastAPI:
     """Probes and debug pages; with metrics when they share the address."""
-    app = FastAPI(title=f"aim-{state.process.definition.name}", docs_url=None, redoc_url=None, openapi_url=None)
+    app = FastAPI(title=f"{PREFIX}-{state.process.definition.name}", docs_url=None, redoc_url=None, openapi_url=None)
 
     @app.get("/healthz")
     async def healthz() -> Response:

@@ -26,6 +26,7 @@ from controller_runtime.manager.troubles import (
     of_stream,
     of_unreached,
 )
+from controller_runtime.names import PREFIX
 from controller_runtime.reconcile.access import Where
 from controller_runtime.reconcile.permissions import permissions
 from controller_runtime.reconcile.queue import DURATIONS, QueueStatistics
@@ -182,20 +183,21 @@ class ServiceState:
             yield "leader_election_master_status", {"name": lease}, float(one.leads)
         for part in self.process.feed.statistics.parts:
             which = {"part": part.part, "source": part.source.value}
-            yield "aim_part_fresh", which, float(part.fresh)
-            yield "aim_part_objects", which, float(part.objects)
-            yield "aim_part_foreign", which, float(bool(part.foreign))
+            yield f"{PREFIX}_part_fresh", which, float(part.fresh)
+            yield f"{PREFIX}_part_objects", which, float(part.objects)
+            yield f"{PREFIX}_part_foreign", which, float(bool(part.foreign))
             if part.age is not None:
-                yield "aim_part_age_seconds", which, part.age
+                yield f"{PREFIX}_part_age_seconds", which, part.age
         for known in self.process.cache.parts:
-            yield "aim_failed_indexes_total", {"part": known.name}, float(self.process.cache.failures(known))
-            yield "aim_failed_changes_total", {"part": known.name}, float(self.process.dispatcher.failed[known.name])
+            yield f"{PREFIX}_failed_indexes_total", {"part": known.name}, float(self.process.cache.failures(known))
+            failed = self.process.dispatcher.failed[known.name]
+            yield f"{PREFIX}_failed_changes_total", {"part": known.name}, float(failed)
         projection = self.process.feed.statistics.projection
-        yield from _numbers("aim_projection", projection, {})
-        yield "aim_event_delivery_seconds", {}, Total(*projection.followed)
-        yield from _numbers("aim_decisions", self.process.decisions.statistics, {})
+        yield from _numbers(f"{PREFIX}_projection", projection, {})
+        yield f"{PREFIX}_event_delivery_seconds", {}, Total(*projection.followed)
+        yield from _numbers(f"{PREFIX}_decisions", self.process.decisions.statistics, {})
         for paused, keys in self._paused().items():
-            yield "aim_paused_objects", {"part": paused}, float(len(keys))
+            yield f"{PREFIX}_paused_objects", {"part": paused}, float(len(keys))
         if self.terms:
             yield from _term_samples(list(self.terms.values()))
         else:
@@ -225,12 +227,12 @@ def _term_samples(terms: Sequence[Term]) -> Iterable[_Named]:
         yield from _queue_samples({"name": controller}, queue)
     yield from _controller_samples([term.controllers for term in terms])
     for part, publisher in (one for term in terms for one in term.publishers.items()):
-        yield from _numbers("aim_publisher", publisher, {"part": part})
-        yield "aim_publisher_markers_total", {"part": part}, float(publisher.checkpoints)
-        yield "aim_publish_seconds", {"part": part}, Total(*publisher.finished)
+        yield from _numbers(f"{PREFIX}_publisher", publisher, {"part": part})
+        yield f"{PREFIX}_publisher_markers_total", {"part": part}, float(publisher.checkpoints)
+        yield f"{PREFIX}_publish_seconds", {"part": part}, Total(*publisher.finished)
     for stream, kept in (one for term in terms for one in term.streams.items()):
-        yield from _numbers("aim_stream", kept, {"stream": stream})
-    yield from _numbers("aim_effects", reduce(EffectStatistics.together, (term.effects for term in terms)), {})
+        yield from _numbers(f"{PREFIX}_stream", kept, {"stream": stream})
+    yield from _numbers(f"{PREFIX}_effects", reduce(EffectStatistics.together, (term.effects for term in terms)), {})
 
 
 def _controller_samples(each: Sequence[Controllers]) -> Iterable[_Named]:
@@ -240,13 +242,13 @@ def _controller_samples(each: Sequence[Controllers]) -> Iterable[_Named]:
         yield "controller_runtime_max_concurrent_reconciles", {"controller": controller}, most
     for controller in each[0].statuses:
         for status, number in sorted(_numbers_of(one.statuses[controller] for one in each).items()):
-            yield "aim_objects", {"controller": controller, "status": status}, float(number)
+            yield f"{PREFIX}_objects", {"controller": controller, "status": status}, float(number)
         for reason, times in sorted(_numbers_of(one.reasons[controller] for one in each).items()):
-            yield "aim_decisions_total", {"controller": controller, "reason": reason}, float(times)
+            yield f"{PREFIX}_decisions_total", {"controller": controller, "reason": reason}, float(times)
     for controller, failed in _numbers_of(one.failed_mappings for one in each).items():
-        yield "aim_failed_wakes_total", {"controller": controller}, float(failed)
+        yield f"{PREFIX}_failed_wakes_total", {"controller": controller}, float(failed)
     for controller, unreported in _numbers_of(one.unreported for one in each).items():
-        yield "aim_untold_refusals_total", {"controller": controller}, float(unreported)
+        yield f"{PREFIX}_untold_refusals_total", {"controller": controller}, float(unreported)
 
 
 def _queue_samples(labels: Mapping[str, str], queue: QueueStatistics) -> Iterable[_Named]:
@@ -257,7 +259,7 @@ def _queue_samples(labels: Mapping[str, str], queue: QueueStatistics) -> Iterabl
     yield "workqueue_queue_duration_seconds", labels, _spread(queue.waits, queue.queue_seconds)
     yield "workqueue_work_duration_seconds", labels, _spread(queue.works, queue.work_seconds)
     yield "workqueue_unfinished_work_seconds", labels, queue.unfinished_seconds
-    yield "aim_queue_oldest_seconds", labels, queue.oldest_seconds
+    yield f"{PREFIX}_queue_oldest_seconds", labels, queue.oldest_seconds
     yield "workqueue_longest_running_processor_seconds", labels, queue.longest_running_seconds
 
 

@@ -223,7 +223,7 @@ def upstream(name: str, lookup: Lookup[T], inspect: Inspect[T] = healthy, *, wha
     """Component of something the object refers to; not found is a missing reference (FW-039).
 
     Args:
-        what: kind and name for the message, such as ``AIMModel ml/qwen``.
+        what: kind and name for the message, such as ``Deployment shop/web``.
     """
     missing = ClassifiedError(
         Category.MISSING_UPSTREAM, "ReferenceNotFound", f"{what} was not found; create it or correct the reference"

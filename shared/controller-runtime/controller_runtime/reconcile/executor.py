@@ -18,6 +18,7 @@ from controller_runtime.kube.client import KubeClient
 from controller_runtime.kube.errors import ApiError, KubeError
 from controller_runtime.kube.guard import NotLeaderError
 from controller_runtime.log.wire.part import Key
+from controller_runtime.names import PREFIX
 from controller_runtime.reconcile.access import Writes, require_declared
 from controller_runtime.reconcile.cache_access import Admission, CacheAccess
 from controller_runtime.reconcile.child import (
@@ -116,7 +117,7 @@ class Executor:
         self._contested = reconciler.status.contested
         self._fights = Fights()
         self._clock = clock
-        self._source = reconciler.event_source or f"aim-{reconciler.controller}-controller"
+        self._source = reconciler.event_source or f"{PREFIX}-{reconciler.controller}-controller"
 
     async def execute(self, target: Target, plan: Plan, *, stale: bool = False) -> Execution:
         """Carry out a whole plan. The status follows only when nothing failed: a failure changes it (FW-010).

@@ -14,6 +14,7 @@ from controller_runtime.log.cache.store import Cache, Derived
 from controller_runtime.log.cache.view import Lookup, View
 from controller_runtime.log.wire.part import Key, Part
 from controller_runtime.log.wire.version import KEPT_DECODED, Change
+from controller_runtime.names import PREFIX
 from controller_runtime.reconcile.access import Access, Writes
 from controller_runtime.reconcile.child import is_subset, same_status
 from controller_runtime.reconcile.conditions import RECONCILED
@@ -161,7 +162,7 @@ class Reconciler(Generic[T]):
         cleans_up: whether a clean-up of the object would have something to do, once a plan is carried out; until then
             it needs no finalizer. Without this it always does.
         status: which part of the status is its own.
-        event_source: component of its Kubernetes Events; default ``aim-<controller>-controller`` (FW-120).
+        event_source: component of its Kubernetes Events; default ``<prefix>-<controller>-controller`` (FW-120).
         ignores: whether an own change of the object needs no pass (routing ignores most status changes, FW-378).
     """
 
@@ -182,7 +183,7 @@ class ServiceDefinition:
     """What a service publishes, consumes and reconciles (design: one declaration, in its ``service.py``).
 
     Attributes:
-        name: also names its Lease and field manager ``aim-<name>``.
+        name: also names its Lease and field manager ``<prefix>-<name>``.
         publishes: parts that it alone watches.
         consumes: parts of its cache, its own included where it reads them.
         indexes: look-ups its reconcilers and enqueues use: indexes, summaries and lines.
@@ -223,7 +224,7 @@ class ServiceDefinition:
 
     @property
     def field_manager(self) -> str:
-        return f"aim-{self.name}"
+        return f"{PREFIX}-{self.name}"
 
     @property
     def leases(self) -> tuple[str, ...]:

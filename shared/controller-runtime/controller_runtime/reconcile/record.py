@@ -22,6 +22,7 @@ from controller_runtime.log.history.decisions import (
     recorded_reads,
 )
 from controller_runtime.log.wire.version import Change, Entry
+from controller_runtime.names import PREFIX
 from controller_runtime.reconcile.child import children_in_order
 from controller_runtime.reconcile.conditions import timestamp
 from controller_runtime.reconcile.decide import Decision, Interceptor, Proceed
@@ -95,17 +96,17 @@ def _exported(
 def _followed(own: str, origins: Sequence[Origin], wait: Wait | None) -> str | None:
     """The context of what the pass follows upon: the first change that woke it, or the end of a wait."""
     if not origins:
-        return own if wait is None else tracing.past("wait", own, wait.since, {"aim.wait.for": wait.why})
+        return own if wait is None else tracing.past("wait", own, wait.since, {f"{PREFIX}.wait.for": wait.why})
     first = origins[0]
     before = first.traceparent if _is_of(own, first) else own
     if not first.published:
         return before
-    subject = f"aim.state.{first.part}"
+    subject = f"{PREFIX}.state.{first.part}"
     return tracing.past(
         f"process {subject}",
         before,
         first.published,
-        {**tracing.messaging("process", subject), "aim.change": first.what},
+        {**tracing.messaging("process", subject), f"{PREFIX}.change": first.what},
         kind=SpanKind.CONSUMER,
         # What other traces have part in stays in its own, and is named (FW-575).
         links=() if before is first.traceparent else (first.traceparent,),

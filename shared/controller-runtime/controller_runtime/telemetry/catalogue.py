@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from controller_runtime.names import PREFIX
+
 
 @dataclass(frozen=True, slots=True)
 class Total:
@@ -86,7 +88,7 @@ FRAMEWORK_METRICS: Final = (
     Metric("workqueue_work_duration_seconds", _H, "Time that reconciles took", ("name",)),
     Metric("workqueue_unfinished_work_seconds", _G, "Sum of the ages of running reconciles", ("name",)),
     Metric("workqueue_longest_running_processor_seconds", _G, "Age of the oldest running reconcile", ("name",)),
-    Metric("aim_queue_oldest_seconds", _G, "Age of the oldest waiting request", ("name",)),
+    Metric(f"{PREFIX}_queue_oldest_seconds", _G, "Age of the oldest waiting request", ("name",)),
     Metric("rest_client_requests_total", _C, "Requests to the API server", ("code", "method", "host")),
     Metric(
         "rest_client_request_duration_seconds",
@@ -94,19 +96,23 @@ FRAMEWORK_METRICS: Final = (
         "Duration of requests to the API server; of watches until they begin",
         ("verb", "host"),
     ),
-    Metric("aim_api_requests_total", _C, "Requests to the API server by verb and kind", ("verb", "resource", "code")),
+    Metric(
+        f"{PREFIX}_api_requests_total", _C, "Requests to the API server by verb and kind", ("verb", "resource", "code")
+    ),
     Metric("leader_election_master_status", _G, "1 where this process leads", ("name",)),
-    Metric("aim_decisions_total", _C, "Reconciles by the reason of Ready", ("controller", "reason")),
-    Metric("aim_objects", _G, "Objects by status", ("controller", "status")),
-    Metric("aim_paused_objects", _G, "Objects that their user has paused", ("part",)),
-    Metric("aim_part_fresh", _G, "1 while what is known of a kind is confirmed", ("part", "source")),
-    Metric("aim_part_age_seconds", _G, "Time since the publisher of a kind last confirmed it", ("part", "source")),
-    Metric("aim_part_objects", _G, "Objects of a kind that are known", ("part", "source")),
-    Metric("aim_part_foreign", _G, "1 where another cluster publishes under the same root", ("part", "source")),
-    Metric("aim_event_delivery_seconds", _S, "Time from the broker to the cache of the service"),
-    Metric("aim_publish_seconds", _S, "Time from the watch to the broker", ("part",)),
+    Metric(f"{PREFIX}_decisions_total", _C, "Reconciles by the reason of Ready", ("controller", "reason")),
+    Metric(f"{PREFIX}_objects", _G, "Objects by status", ("controller", "status")),
+    Metric(f"{PREFIX}_paused_objects", _G, "Objects that their user has paused", ("part",)),
+    Metric(f"{PREFIX}_part_fresh", _G, "1 while what is known of a kind is confirmed", ("part", "source")),
+    Metric(
+        f"{PREFIX}_part_age_seconds", _G, "Time since the publisher of a kind last confirmed it", ("part", "source")
+    ),
+    Metric(f"{PREFIX}_part_objects", _G, "Objects of a kind that are known", ("part", "source")),
+    Metric(f"{PREFIX}_part_foreign", _G, "1 where another cluster publishes under the same root", ("part", "source")),
+    Metric(f"{PREFIX}_event_delivery_seconds", _S, "Time from the broker to the cache of the service"),
+    Metric(f"{PREFIX}_publish_seconds", _S, "Time from the watch to the broker", ("part",)),
     *_each(
-        "aim_publisher",
+        f"{PREFIX}_publisher",
         ("part",),
         objects="Objects of a published kind",
         waiting="Unpublished versions",
@@ -114,7 +120,7 @@ FRAMEWORK_METRICS: Final = (
         differences="Repairs of the last comparison",
     ),
     *_counts(
-        "aim_publisher",
+        f"{PREFIX}_publisher",
         ("part",),
         published="Versions published since the start",
         dropped="Versions that newer ones replaced before they were published",
@@ -127,9 +133,14 @@ FRAMEWORK_METRICS: Final = (
         checkpoints="Checkpoints written",
         swept="Tombstones removed",
     ),
-    Metric("aim_publisher_markers_total", _C, "Former name of aim_publisher_checkpoints_total, until 0.2", ("part",)),
+    Metric(
+        f"{PREFIX}_publisher_markers_total",
+        _C,
+        f"Former name of {PREFIX}_publisher_checkpoints_total, until 0.2",
+        ("part",),
+    ),
     *_counts(
-        "aim_projection",
+        f"{PREFIX}_projection",
         (),
         generations="Snapshots of everything",
         restaged="Snapshots of one kind",
@@ -138,30 +149,30 @@ FRAMEWORK_METRICS: Final = (
         messages="Messages taken",
     ),
     *_each(
-        "aim_decisions",
+        f"{PREFIX}_decisions",
         (),
         waiting="Records under way",
     ),
     *_counts(
-        "aim_decisions",
+        f"{PREFIX}_decisions",
         (),
         recorded="Records stored",
         lost="Records lost",
     ),
     *_each(
-        "aim_effects",
+        f"{PREFIX}_effects",
         (),
         running="Running effects",
         waiting="Waiting effects",
     ),
     *_counts(
-        "aim_effects",
+        f"{PREFIX}_effects",
         (),
         succeeded="Effects that succeeded",
         failed="Effects that failed",
     ),
     *_each(
-        "aim_stream",
+        f"{PREFIX}_stream",
         ("stream",),
         bytes="Size of a stream",
         limit_bytes="Its limit; 0 = none",
@@ -170,7 +181,7 @@ FRAMEWORK_METRICS: Final = (
         short="1 where size will cut it before age does",
     ),
     *_counts(
-        "aim_stream",
+        f"{PREFIX}_stream",
         ("stream",),
         dropped="Messages that gave way to newer ones or to age",
     ),
@@ -180,10 +191,10 @@ FRAMEWORK_METRICS: Final = (
     Metric("process_start_time_seconds", _G, "Start time of the process since unix epoch in seconds."),
     Metric("process_open_fds", _G, "Number of open file descriptors."),
     Metric("process_max_fds", _G, "Maximum number of open file descriptors."),
-    Metric("aim_failed_indexes_total", _C, "Objects that an index could not read", ("part",)),
-    Metric("aim_failed_changes_total", _C, "Changes that a listener could not take", ("part",)),
-    Metric("aim_failed_wakes_total", _C, "Changes whose dependents could not be determined", ("controller",)),
-    Metric("aim_untold_refusals_total", _C, "Failures to report a refusal on its object", ("controller",)),
+    Metric(f"{PREFIX}_failed_indexes_total", _C, "Objects that an index could not read", ("part",)),
+    Metric(f"{PREFIX}_failed_changes_total", _C, "Changes that a listener could not take", ("part",)),
+    Metric(f"{PREFIX}_failed_wakes_total", _C, "Changes whose dependents could not be determined", ("controller",)),
+    Metric(f"{PREFIX}_untold_refusals_total", _C, "Failures to report a refusal on its object", ("controller",)),
 )
 """All that a service shows once it leads."""
 

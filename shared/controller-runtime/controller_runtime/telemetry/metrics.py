@@ -22,6 +22,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
+from controller_runtime.names import PREFIX
 from controller_runtime.telemetry.catalogue import MEANINGS, Readings, Total
 
 _BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -74,7 +75,7 @@ class Metrics:
             registry=self._registry,
         )
         self._kinds = Counter(
-            "aim_api_requests",
+            f"{PREFIX}_api_requests",
             "Requests to the API server by verb and kind",
             ["verb", "resource", "code"],
             registry=self._registry,

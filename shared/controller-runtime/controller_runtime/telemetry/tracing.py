@@ -19,6 +19,8 @@ from opentelemetry.context import Context, attach, detach
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 from opentelemetry.util.types import AttributeValue
 
+from controller_runtime.names import PREFIX
+
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import SpanProcessor
 
@@ -50,12 +52,12 @@ class _Exporter:
         from opentelemetry.sdk.trace.sampling import Decision  # noqa: PLC0415
 
         # Its own hook at exit would wait for the collector once more.
-        resource = Resource.create({"service.name": f"aim-{service}"})
+        resource = Resource.create({"service.name": f"{PREFIX}-{service}"})
         self.provider: Final = TracerProvider(resource=resource, shutdown_on_exit=False)
         self.provider.add_span_processor(processor)
         self.processor: Final = processor
         # The library makes another one at each request, which takes a third of the time of a span.
-        self.tracer: Final = self.provider.get_tracer("aim")
+        self.tracer: Final = self.provider.get_tracer(PREFIX)
         self._taken: Final = Decision.RECORD_AND_SAMPLE
 
     def samples(self, trace_id: int) -> bool:

@@ -8,6 +8,8 @@ from urllib.parse import urlsplit
 
 import nkeys
 
+from controller_runtime.names import CREDENTIALS
+
 
 class BusError(Exception):
     """Base of failures of the message broker."""
@@ -77,7 +79,7 @@ def checked_urls(text: str) -> str:
 
 _JWT_MARK: Final = "BEGIN NATS USER JWT"
 _SEED_MARK: Final = "BEGIN USER NKEY SEED"
-_MAKE_CREDENTIALS: Final = "put in what `nsc` or `aim_packaging nats-keys` made, and start again"
+_MAKE_CREDENTIALS: Final = f"{CREDENTIALS}, and start again"
 
 
 class Credentials(TypedDict, total=False):

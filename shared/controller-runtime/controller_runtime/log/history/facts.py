@@ -17,6 +17,7 @@ from controller_runtime.json import JsonObject
 from controller_runtime.log.cache.view import Lookup, View
 from controller_runtime.log.wire.part import Index, Key, Part
 from controller_runtime.log.wire.subjects import facts_part_name
+from controller_runtime.names import DOMAIN
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -69,7 +70,7 @@ class Fact(Resource):
         return None if self.outcome is None else model.model_validate(self.outcome)
 
 
-FACT: Final = Kind("facts.aim.eai.amd.com", "v1", "Fact", "facts", model=Fact)
+FACT: Final = Kind(f"facts.{DOMAIN}", "v1", "Fact", "facts", model=Fact)
 """Facts look like objects to the cache, but exist on the bus only; the API server knows no such kind."""
 
 FACTS: Final = Part("facts", FACT)

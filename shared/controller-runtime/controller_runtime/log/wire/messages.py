@@ -15,6 +15,7 @@ from controller_runtime.compact import shared
 from controller_runtime.json import JsonObject, loads
 from controller_runtime.log.wire.part import Key
 from controller_runtime.log.wire.subjects import is_facts
+from controller_runtime.names import PREFIX, REVERSED_DOMAIN
 from controller_runtime.telemetry import tracing
 
 _NAME: Final = re.compile(r"(?!9)[0-9]{8}T[0-9]{6}\.[0-9]{3}Z-[0-9a-f]{6}")
@@ -101,6 +102,9 @@ class Verb(StrEnum):
     DELETE = "delete"
 
 
+_OWN: Final = PREFIX.capitalize()
+
+
 class Header:
     """Headers of the envelope; plain texts, as members of an enumeration take three times as long to look up."""
 
@@ -113,21 +117,21 @@ class Header:
     CONTENT_TYPE: Final = "content-type"
     TRACEPARENT: Final = "traceparent"
     MESSAGE_ID: Final = "Nats-Msg-Id"
-    EPOCH: Final = "Aim-Epoch"
-    STORE_ID: Final = "Aim-Era"
-    UID: Final = "Aim-Uid"
-    RESOURCE_VERSION: Final = "Aim-Rv"
-    VERB: Final = "Aim-Verb"
-    SEQUENCE: Final = "Aim-Seq"
-    PREVIOUS: Final = "Aim-Prev"
-    GAP: Final = "Aim-Gap"
-    REPEATS: Final = "Aim-Repeats"
+    EPOCH: Final = f"{_OWN}-Epoch"
+    STORE_ID: Final = f"{_OWN}-Era"
+    UID: Final = f"{_OWN}-Uid"
+    RESOURCE_VERSION: Final = f"{_OWN}-Rv"
+    VERB: Final = f"{_OWN}-Verb"
+    SEQUENCE: Final = f"{_OWN}-Seq"
+    PREVIOUS: Final = f"{_OWN}-Prev"
+    GAP: Final = f"{_OWN}-Gap"
+    REPEATS: Final = f"{_OWN}-Repeats"
 
 
 _VERBS: Final[Mapping[str, Verb]] = {verb.value: verb for verb in Verb}
 EVENT_TYPES: Final[Mapping[Verb, str]] = {
-    Verb.UPSERT: "com.amd.eai.aim.object.upserted",
-    Verb.DELETE: "com.amd.eai.aim.object.deleted",
+    Verb.UPSERT: f"{REVERSED_DOMAIN}.object.upserted",
+    Verb.DELETE: f"{REVERSED_DOMAIN}.object.deleted",
 }
 
 

@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 from controller_runtime.compact import shared
 from controller_runtime.log.wire.part import Key
+from controller_runtime.names import PREFIX
 
 CLUSTER_SCOPE: Final = "-"
 """Stands in a subject where a cluster-scoped object has no namespace; no namespace can be called so."""
@@ -22,7 +23,7 @@ CLUSTER_SCOPE: Final = "-"
 FACTS_PART: Final = "facts"
 """Name of the part of facts; the namespace of its keys is the service that gathered them."""
 
-DEFAULT_ROOT: Final = "aim"
+DEFAULT_ROOT: Final = PREFIX
 _ROOT_CHARACTERS: Final = frozenset(string.ascii_lowercase + string.digits + "-")
 _PLAIN: Final = frozenset(string.ascii_letters + string.digits + "-")
 
