@@ -1,6 +1,7 @@
 """The life of a service process: start, probes, pages, stop."""
 
 import asyncio
+import json
 import signal
 import socket
 
@@ -20,6 +21,19 @@ from controller_runtime.log.broker.reading import last_message
 from controller_runtime.log.wire.subjects import DEFAULT_LAYOUT
 
 QUICK = {"NATS_HEARTBEAT": "1s"}
+
+
+@pytest.mark.spec("FW-289")
+async def test_pages_for_people_are_made_once_for_all_who_ask_at_the_same_time(stage: Platform) -> None:
+    service = await stage.started()
+    await service.ready()
+    paths = ("/debug/cache", "/debug/queue", "/debug/world", "/debug/why-woken?name=m", "/debug/other")
+    answers = await asyncio.gather(*map(service.ask, paths))
+    assert [status for status, _ in answers] == [200, 200, 200, 422, 404]
+    cache, queue, former, unclear, _ = (json.loads(text) for _, text in answers)
+    assert cache.keys() == former.keys() == {"facts", "tinymaps", "tinymodels"}
+    assert {"publishers", "queues", "recorder"} <= queue.keys()
+    assert [one["loc"] for one in unclear["detail"]] == [["query", "controller"]]
 
 
 @pytest.mark.spec("FW-282", "FW-283", "FW-284", "FW-285", "FW-286")

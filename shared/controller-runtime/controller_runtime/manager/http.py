@@ -8,17 +8,16 @@ from contextlib import contextmanager
 from typing import Final
 
 import uvicorn
-from fastapi import FastAPI, Request, Response
-from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse
 from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Mount, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from controller_runtime.json import JsonObject, dumps
-from controller_runtime.log.wire.part import Key
 from controller_runtime.manager.scrapers import PATH, Scrapers, Verdict
 from controller_runtime.manager.settings import Address
 from controller_runtime.manager.state import ServiceState
 from controller_runtime.manager.troubles import StartError
-from controller_runtime.names import PREFIX
 from controller_runtime.telemetry.metrics import Metrics
 
 
@@ -43,9 +42,6 @@ class InProcessServer(uvicorn.Server):
 
 
 _EVERY_INTERFACE: Final = "0.0.0.0"  # noqa: S104  the kubelet probes the pod's address, not loopback
-_UNKNOWN: Final = (
-    "this process has not reconciled the object: check controller, namespace and name, and which replica leads"
-)
 _WHY: Final = {
     Verdict.UNKNOWN: "the API server does not know this token: send one of a ServiceAccount as 'Authorization: Bearer'",
     Verdict.FORBIDDEN: "the API server does not allow this user to get /metrics: bind it to the metrics-reader role",
@@ -57,71 +53,67 @@ _STOP_SECONDS: Final = 1
 """How long a stopping server waits for open requests."""
 
 
-def probes(state: ServiceState, metrics: Metrics | None) -> FastAPI:
+def probes(state: ServiceState, metrics: Metrics | None) -> Starlette:
     """Probes and debug pages; with metrics when they share the address."""
-    app = FastAPI(title=f"{PREFIX}-{state.process.definition.name}", docs_url=None, redoc_url=None, openapi_url=None)
 
-    @app.get("/healthz")
-    async def healthz() -> Response:
+    async def healthz(_: Request) -> Response:
         alive = state.alive
         return PlainTextResponse("ok" if alive else "the broker connection is closed for good", 200 if alive else 500)
 
-    @app.get("/readyz")
-    async def readyz() -> Response:
+    async def readyz(_: Request) -> Response:
         return JSONResponse(state.readiness(), 503 if state.not_ready() else 200)
 
-    @app.get("/debug/cache")
-    async def cache() -> Response:
-        return _json(state.cache_page())
-
-    @app.get("/debug/world")
-    async def former_cache() -> Response:
-        # The former name, which scripts ask for; it goes with 0.2.
-        return RedirectResponse("/debug/cache", 308)
-
-    @app.get("/debug/queue")
-    async def queue() -> Response:
-        return _json(state.queue_page())
-
-    @app.get("/debug/why-woken")
-    async def why_woken(controller: str, name: str, namespace: str = "") -> Response:
-        page = state.why_woken_page(controller, Key(namespace, name))
-        return _json(page) if page is not None else PlainTextResponse(_UNKNOWN, 404)
-
-    if metrics is not None:
-
-        @app.get(PATH)
-        async def page(request: Request) -> Response:
-            return _metrics_page(metrics, request)
-
-    return app
+    routes = [Route("/healthz", healthz), Route("/readyz", readyz), Mount("/debug", DebugPages(state))]
+    return Starlette(routes=routes if metrics is None else [*routes, _metrics_route(metrics)])
 
 
-def metrics_only(metrics: Metrics, scrapers: Scrapers | None) -> FastAPI:
+class DebugPages:
+    """What lies below `/debug`, made when a page is first asked for (FW-289)."""
+
+    def __init__(self, state: ServiceState) -> None:
+        self._state = state
+        self._app: asyncio.Future[ASGIApp] | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._app is None:
+            self._app = asyncio.ensure_future(asyncio.to_thread(self._make))
+        # Shielded: the first client may go away while a second one waits.
+        app = await asyncio.shield(self._app)
+        await app(scope, receive, send)
+
+    def _make(self) -> ASGIApp:
+        # Only here: FastAPI takes 5 MiB and 0.1 s, and most processes are never asked.
+        from controller_runtime.manager.debug_pages import application  # noqa: PLC0415
+
+        return application(self._state)
+
+
+def metrics_only(metrics: Metrics, scrapers: Scrapers | None) -> Starlette:
     """The metrics page on an address of its own; with scrapers only for those."""
-    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    if scrapers is None:
+        return Starlette(routes=[_metrics_route(metrics)])
 
-    @app.get(PATH)
     async def page(request: Request) -> Response:
-        if scrapers is None:
-            return _metrics_page(metrics, request)
         verdict = await scrapers.verdict(request.headers.get("authorization", ""))
         if verdict is Verdict.ALLOWED:
             return _metrics_page(metrics, request)
         challenge = {"www-authenticate": "Bearer"} if verdict is Verdict.UNKNOWN else {}
         return PlainTextResponse(_WHY[verdict], verdict.value, challenge)
 
-    return app
+    return Starlette(routes=[Route(PATH, page)])
+
+
+def _metrics_route(metrics: Metrics) -> Route:
+    async def page(request: Request) -> Response:
+        return _metrics_page(metrics, request)
+
+    return Route(PATH, page)
 
 
 def _metrics_page(metrics: Metrics, request: Request) -> Response:
     page, content_type = metrics.page_for(request.headers.get("accept", ""))
     # Given as it is: as a media type it would get a second charset.
     return Response(page, headers={"content-type": content_type})
-
-
-def _json(page: JsonObject) -> Response:
-    return Response(dumps(page), media_type="application/json")
 
 
 class HttpServer:
